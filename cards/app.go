@@ -49,7 +49,7 @@ type SaaSAction struct {
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 }
 
-// A MemoryStore stores a note for each run.
+// A MemoryStore stores a note, which is a text, for each run of an agent. run is the key of the run.
 type MemoryStore interface {
 	ReadMemory(ctx context.Context, run string) (string, error)
 	ReplaceMemory(ctx context.Context, run, text string) error
@@ -95,7 +95,8 @@ type appTodoOutput struct {
 
 var appTodoMarks = map[string]string{"pending": "[ ]", "active": "[~]", "done": "[x]", "dropped": "[-]"}
 
-// newTodoCard returns the app card todo. It does not share its list with the cards todo_read and todo_set.
+// newTodoCard returns the app card todo. Its checklist is separate from the checklist of the cards todo_read and
+// todo_set.
 func newTodoCard(deck.Context) (drawbridge.Card, error) {
 	lists := newStateTable[[]appTodoItem]()
 	return newShipped(Description[appTodoInput]{
@@ -162,7 +163,7 @@ func describeAppTodo(items []appTodoItem) Answer[appTodoOutput] {
 	return Answer[appTodoOutput]{Text: b.String(), Value: appTodoOutput{append([]appTodoItem{}, items...)}}
 }
 
-// unknownAction returns the error for an action that a card does not have.
+// unknownAction returns the error for an action that a card does not have. known are the actions that it has.
 func unknownAction(action string, known ...string) ToolError {
 	return ToolError(fmt.Sprintf("Unknown action %q; it must be %s.", action, strings.Join(known, ", ")))
 }
@@ -268,7 +269,7 @@ func newMemoryCard(c deck.Context) (drawbridge.Card, error) {
 	if store == nil {
 		store = NewInMemoryStore()
 	}
-	var mu sync.Mutex // held from reading a note to replacing it
+	var mu sync.Mutex // locked while a note is read and then replaced
 	return newShipped(Description[memoryInput]{
 		Name: "memory", Title: "Working memory", Text: memoryText, AcceptsText: true, Annotations: &Annotations{},
 		Examples: []memoryInput{{Action: "read"}, {Action: "append", Text: "The tests need Postgres."}},
@@ -318,8 +319,8 @@ type enterPlanOutput struct {
 	Applied       bool `json:"applied"`
 }
 
-// newEnterPlanCard returns the card with which a model asks to plan before it acts. The card itself has no effect: a
-// host with a plan mode can react to the call.
+// newEnterPlanCard returns the card with which a model asks to plan before it acts. The card only returns a result. A
+// host with a plan mode can detect the call and enter that mode.
 func newEnterPlanCard(deck.Context) (drawbridge.Card, error) {
 	return newShipped(Description[planInput]{
 		Name: "enter_plan_mode", Title: "Plan first", Text: enterPlanText, AcceptsText: true, Examples: []planInput{{}},

@@ -5,8 +5,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// The memberships of cards: readOnly for cards that only read, mutating for the other built-in cards, appOnly for the
-// app cards.
+// The groups to which cards belong, from which profiles select (see [deck.Membership]). readOnly is for built-in cards
+// that only read, mutating for the other built-in cards, appOnly for the app cards.
 var (
 	readOnly = []deck.Membership{deck.MemberSurvey, deck.MemberAll}
 	mutating = []deck.Membership{deck.MemberAll}
@@ -22,9 +22,9 @@ func NewCatalogue() *deck.Catalogue {
 	return c
 }
 
-// BuiltinDescriptors returns the built-in cards, in order.
+// BuiltinDescriptors returns the descriptions of the built-in cards, in listed order.
 func BuiltinDescriptors() []deck.Card {
-	lists := NewChecklists() // the cards todo_read and todo_set of one result share their checklists
+	lists := NewChecklists() // the cards todo_read and todo_set of one returned list share their checklists
 	return []deck.Card{
 		{ID: "read", Title: "Read file", Summary: "Read a text file, an image or a notebook.", Profiles: readOnly,
 			Build: newReadCard},
@@ -48,7 +48,7 @@ func BuiltinDescriptors() []deck.Card {
 	}
 }
 
-// AppCards returns the app cards, in order.
+// AppCards returns the descriptions of the app cards, in listed order.
 func AppCards() []deck.Card {
 	return []deck.Card{
 		{ID: "todo", Title: "Checklist", Summary: "Keep a checklist with states and weights.", Profiles: appOnly,

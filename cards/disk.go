@@ -72,7 +72,7 @@ func (disk) WriteFile(path string, data []byte) error {
 	return keepOwner(path, info)
 }
 
-// fileError returns the error for a failed step on a file, as a text for the model.
+// fileError returns a text for the model about a failed step on a file. step is a verb, such as "read".
 func fileError(step, path string, err error) ToolError {
 	return ToolError("Could not " + step + " " + path + ": " + configfile.WithoutPath(err) + ".")
 }

@@ -1,7 +1,7 @@
 package cards
 
-// The keys of the handles that cards use, see [deck.Context]. The first three keys have the names of the system that
-// Drawbridge follows.
+// The keys of the handles that cards use, see [deck.Context]. The first three keys have the same values as in the agent
+// system that Drawbridge is compatible with.
 const (
 	// DelegateKey is the key of a [Delegate], which carries out tasks for the card task.
 	DelegateKey = "delegate"
@@ -15,14 +15,14 @@ const (
 	ChecklistsKey = "checklists"
 	// JobsKey is the key of [Jobs], which the cards that run commands share.
 	JobsKey = "jobs"
-	// ReadGateKey is the key of a [ReadGate], which requires that files are read before they are overwritten. Without
-	// it, there is no such requirement.
+	// ReadGateKey is the key of a [ReadGate], which requires that a run reads an existing file before it changes the
+	// file. Without a gate, files may be changed without being read.
 	ReadGateKey = "readGate"
 	// ReadTrailKey is the key of a [deck.ReadTrail], which stores the names of the files and pages that were read.
 	ReadTrailKey = "readTrail"
 	// UndoKey is the key of an [UndoLog], which stores the earlier content of changed files.
 	UndoKey = "undo"
-	// ProtectedFilesKey is the key of [ProtectedFiles], which searches skip.
+	// ProtectedFilesKey is the key of [ProtectedFiles], which reports the files that searches must skip.
 	ProtectedFilesKey = "protectedFiles"
 	// ClientProfileKey is the key of a [ClientProfile], which returns the profile that confines a client's commands.
 	ClientProfileKey = "clientProfile"

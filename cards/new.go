@@ -30,10 +30,10 @@ type Description[In any] struct {
 	Annotations *Annotations
 	// Scopes are the scopes that a caller must have.
 	Scopes []drawbridge.Scope
-	// NotForScripts keeps scripts in the sandbox from calling the card.
+	// NotForScripts prevents scripts that run in Drawbridge's sandbox from calling the card.
 	NotForScripts bool
-	// AcceptsText also accepts arguments that a model sent as a string with a JSON object in it, and null for no
-	// arguments.
+	// AcceptsText accepts two more forms of arguments, which some models send: a string that contains a JSON object,
+	// and null for no arguments.
 	AcceptsText bool
 }
 
@@ -51,10 +51,10 @@ type Answer[Out any] struct {
 	Value Out
 	// Blocks are optional content blocks after the text, such as images.
 	Blocks []json.RawMessage
-	// IsError marks the result of a call that failed but has a value.
+	// IsError marks the result of a call that failed. Unlike a ToolError, such a result also has a Value.
 	IsError bool
-	// Raw, if set, is the whole result object and replaces Text and Value. It is for results of another form, such as a
-	// request for input.
+	// Raw, if set, is the whole result object and replaces Text and Value. It is for results that are not a text and a
+	// value, such as an input_required result.
 	Raw json.RawMessage
 }
 
@@ -75,14 +75,14 @@ func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Car
 	return newCard(d, newDefinition[In, Out](d), handle)
 }
 
-// definitions contains the definitions of the shipped cards, as New generates them. A test checks that they are up to
-// date.
+// definitions contains the tool definitions of the shipped cards, in the form in which New generates them. A test
+// checks that they are up to date.
 //
 //go:embed definitions/*.json
 var definitions embed.FS
 
-// newShipped is New for a card of this package. It reads the definition from an embedded file, because generating a
-// dozen schemas would take milliseconds at each start.
+// newShipped is New for a card of this package. It reads the definition from an embedded file, because generating all
+// schemas would take milliseconds at each start of the program.
 func newShipped[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Card {
 	var definition bytes.Buffer
 	text, err := definitions.ReadFile("definitions/" + d.Name + ".json")
@@ -121,7 +121,7 @@ func inputSchema[In any](d Description[In]) *jsonschema.Schema {
 }
 
 func newCard[In, Out any](d Description[In], definition json.RawMessage, handle Handler[In, Out]) drawbridge.Card {
-	// Many processes never call the card, so its schema is resolved at the first call.
+	// The schema is resolved at the first call, because many processes never call the card.
 	resolve := sync.OnceValues(func() (*jsonschema.Resolved, error) { return inputSchema(d).Resolve(nil) })
 	summary, _, _ := strings.Cut(strings.TrimSpace(d.Text), "\n")
 	run := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
@@ -185,8 +185,8 @@ func schemaOf[T any]() *jsonschema.Schema {
 	return s
 }
 
-// removeNull removes the type "null" from arrays and from optional members: cards omit a member instead of sending
-// null. A required pointer keeps the type.
+// removeNull removes the type "null" from the schemas of arrays and of optional members: cards omit a member instead of
+// sending null. A member that is a required pointer may still be null.
 func removeNull(s *jsonschema.Schema) {
 	for name, property := range s.Properties {
 		optional := !slices.Contains(s.Required, name)

@@ -41,8 +41,8 @@ func (t *notebookText) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(t))
 }
 
-// readNotebook returns the cells of a notebook as text, with its images as content blocks. in.Offset and in.Limit count
-// cells.
+// readNotebook returns the cells of a notebook as text, with its images as content blocks. in.Offset is the number of
+// the first cell, in.Limit the number of cells.
 func readNotebook(r io.Reader, out readOutput, in readInput) (answer Answer[readOutput], err error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxNotebookBytes))
 	if err != nil {

@@ -38,10 +38,12 @@ const (
 	binaryPrefix     = 4 << 10 // a NUL in the first bytes makes a file binary
 )
 
-// mcpScheme is the beginning of the URI of a mounted server's resource: mcp://<server>/<the resource's own URI>.
+// mcpScheme is the beginning of the URI with which the card read addresses a resource of a mounted MCP server:
+// mcp://<server>/<the resource's own URI>.
 const mcpScheme = "mcp://"
 
-// ScopeFSRead and ScopeFSWrite are the scopes that the built-in cards require: to read files, and to write them.
+// ScopeFSRead is the scope that a caller needs for the cards that read files. ScopeFSWrite is the scope for the cards
+// that write files.
 const (
 	ScopeFSRead  drawbridge.Scope = "fs:read"
 	ScopeFSWrite drawbridge.Scope = "fs:write"
@@ -68,7 +70,7 @@ type readOutput struct {
 	Last  int   `json:"last,omitempty"`
 	Lines int   `json:"lines,omitempty"`
 	Size  int64 `json:"size"`
-	// Encoding is the name of the encoding, if the file is not plain UTF-8.
+	// Encoding is the name of the encoding; it is empty for UTF-8 without a byte order mark.
 	Encoding string `json:"encoding,omitempty"`
 	// Cut reports whether lines were omitted because the result would be too large.
 	Cut bool `json:"cut,omitempty"`
@@ -102,8 +104,8 @@ func newReadCard(c deck.Context) (drawbridge.Card, error) {
 	}), nil
 }
 
-// read reads a file according to its content: as text, image or notebook. For any other file, it returns only a
-// description.
+// read reads a file according to its content: as text, image or notebook. For any other file, it returns only the size
+// and the media type.
 func (b fileBackend) read(caller drawbridge.Caller, path string, in readInput) (answer Answer[readOutput], err error) {
 	f, err := b.files.Open(path)
 	if err != nil {
@@ -250,8 +252,8 @@ func (w *lineWindow) nextLine(buffer []byte, keep bool) (line []byte, size int, 
 	}
 }
 
-// addLine appends a line with its number to the text. size is the size of the whole line. If the text is now too large,
-// addLine sets cut, and no more lines are added.
+// addLine appends a line with its number to the text. size is the size of the whole line. If the text then has
+// maxReadBytes or more, addLine sets cut, and no more lines are added.
 func (w *lineWindow) addLine(line []byte, size int) {
 	text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
 	if size > maxLineBytes+len("\r\n") {

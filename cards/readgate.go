@@ -15,15 +15,17 @@ const (
 		"Read it again before attempting to write it.")
 )
 
-// A ReadGate stores which files each run has read. A run may overwrite a file only if it has read the current content.
+// A ReadGate stores which files each run of an agent has read. A run may change a file only if it has read the current
+// content.
 type ReadGate struct {
 	seen *stateTable[map[string]fileStamp]
 }
 
-// maxGateFiles is the maximum number of files stored for a run.
+// maxGateFiles is the maximum number of files stored for a run. When it is reached, all are deleted, and the run must
+// read the files again before it may change them.
 const maxGateFiles = 10_000
 
-// A fileStamp is the state of a file by which changes are detected.
+// A fileStamp contains the modification time and the size of a file. A file with another fileStamp has changed.
 type fileStamp struct {
 	modified time.Time // rounded down to milliseconds
 	size     int64
@@ -32,8 +34,8 @@ type fileStamp struct {
 // NewReadGate returns an empty gate.
 func NewReadGate() *ReadGate { return &ReadGate{newStateTable[map[string]fileStamp]()} }
 
-// note stores the current state of a file after it was read or written. If info is nil, note removes the file from the
-// gate.
+// note stores the current state of a file after it was read or written. If info is nil, note deletes that state, so
+// that the run must read the file again.
 func (g *ReadGate) note(caller drawbridge.Caller, path string, info fs.FileInfo) {
 	if g == nil {
 		return
@@ -50,8 +52,9 @@ func (g *ReadGate) note(caller drawbridge.Caller, path string, info fs.FileInfo)
 	})
 }
 
-// check returns an error for a write to an existing file, unless the run has read the current content. If info is nil,
-// it removes the file from the gate and returns nil. A person at the command line may write files without reading them.
+// check returns an error if the run must not write a file, because it has not read the file's current content. info is
+// the current state of the file; if it is nil, check deletes the stored state and returns nil. A person at the command
+// line may write files without reading them.
 func (g *ReadGate) check(caller drawbridge.Caller, path string, info fs.FileInfo) (err error) {
 	if g == nil || caller.Kind == drawbridge.Author {
 		return nil
@@ -104,7 +107,7 @@ func newFileBackend(c deck.Context) (b fileBackend, err error) {
 	return b, err
 }
 
-// noteRead stores that a caller has read a file, in the gate and in the trail.
+// noteRead stores that a caller has read a file, in the ReadGate and in the ReadTrail.
 func (b fileBackend) noteRead(caller drawbridge.Caller, path string, info fs.FileInfo) {
 	b.gate.note(caller, path, info)
 	b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "file", Name: path})

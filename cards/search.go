@@ -104,7 +104,7 @@ func (b fileBackend) list(caller drawbridge.Caller, path string, hidden bool) (a
 	return Answer[lsOutput]{Text: out.text(), Value: out}, nil
 }
 
-// boolOrder orders true before false.
+// boolOrder compares two values for sorting; true is sorted before false.
 func boolOrder(a, b bool) int {
 	switch {
 	case a == b:
@@ -170,7 +170,8 @@ type grepOutput struct {
 	Files   int `json:"files"`
 	// More is true if there are further matches.
 	More bool `json:"more,omitempty"`
-	// Binary, Large and Unreadable count files and directories that were not searched.
+	// Binary, Large and Unreadable count files and directories that were not searched: binary files, files that are too
+	// large, and files that could not be read.
 	Binary     int `json:"binary,omitempty"`
 	Large      int `json:"large,omitempty"`
 	Unreadable int `json:"unreadable,omitempty"`
@@ -270,7 +271,7 @@ func writeMatches(w *strings.Builder, name string, f filesearch.FileMatch, o fil
 	}
 }
 
-// clampLines returns the whole lines of a text that fit into a result.
+// clampLines returns the first whole lines of a text, at most maxSearchBytes bytes.
 func clampLines(text string) string {
 	if len(text) <= maxSearchBytes {
 		return text
@@ -303,7 +304,8 @@ func (o grepOutput) notes(incomplete bool) string {
 	return strings.Join(notes, "\n")
 }
 
-// listFiles lists the files below path whose names match glob. path may also be a single file.
+// listFiles lists the files below path whose names match glob; an empty glob matches all. The listed paths are relative
+// to root. path may also be a single file; root is then its directory. Protected files are omitted.
 func (b fileBackend) listFiles(ctx context.Context, caller drawbridge.Caller, path, glob string,
 	o filesearch.ListOptions) (root string, l filesearch.Listing, err error) {
 	if b.protected != nil && caller.Kind != drawbridge.Author {

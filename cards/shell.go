@@ -39,8 +39,8 @@ const (
 	bgProcessLines   = 2000
 )
 
-// Jobs are the commands that the cards bash, process and bg-process run. The cards share one value, so that each card
-// lists the jobs of all of them.
+// Jobs are the commands that the cards bash, process and bg-process have started. The cards share one Jobs, so that
+// each card lists the commands of all three.
 type Jobs struct{ table *jobs.Table }
 
 // NewJobs returns an empty list of jobs. Their commands run in the given shell. Close ends the jobs.
@@ -49,13 +49,14 @@ func NewJobs(shell deck.Shell) *Jobs { return &Jobs{jobs.NewTable(shell)} }
 // Close ends all jobs, and waits until they have ended.
 func (j *Jobs) Close() error { return j.table.Close() }
 
-// A closingCard is a card that has its own jobs and closes them.
+// A closingCard is a card with its own Jobs, which are not shared with other cards. Closing the card closes them.
 type closingCard struct {
 	drawbridge.Card
 	io.Closer
 }
 
-// withJobs builds a card with the jobs of a context, or with its own jobs if the context has none.
+// withJobs builds a card with the Jobs in the context. If the context has none, the card gets its own Jobs, and is a
+// closingCard.
 func withJobs(c deck.Context, build func(shellBackend) drawbridge.Card) (drawbridge.Card, error) {
 	shared, err := deck.Handle[*Jobs](c, JobsKey)
 	if err != nil {
@@ -89,7 +90,8 @@ type shellBackend struct {
 	profile ClientProfile
 }
 
-// A ClientProfile returns the profile of a client, and NoProfile for the person at the command line and the agent.
+// A ClientProfile returns the profile of the client that runs a command; the profile determines how the command is
+// confined. For the person at the command line and for the agent, it returns [deck.NoProfile].
 type ClientProfile func(drawbridge.Caller) deck.Profile
 
 // A ShellEnv returns variables for the environment of a command before it is started, as "name=value". If it returns an
@@ -153,7 +155,7 @@ func stateOf(job *jobs.Job) commandState {
 		Stdout: job.Stdout.Size(), Stderr: job.Stderr.Size(), TookMS: s.Took.Milliseconds()}
 }
 
-// failed reports whether the command did not succeed.
+// failed reports whether the command has ended without success.
 func (s commandState) failed() bool { return s.Cause != "running" && s.ExitCode != 0 }
 
 // newBashCard returns the card that runs a command and waits for it.
@@ -177,7 +179,8 @@ func newBashCard(c deck.Context) (drawbridge.Card, error) {
 	})
 }
 
-// await waits for a command, and returns its output. If ctx ends, await stops the command.
+// await waits for a command, and returns its output. If ctx ends first, await stops the command and returns the output
+// so far.
 func (b shellBackend) await(ctx context.Context, job *jobs.Job) (answer Answer[commandState], err error) {
 	select {
 	case <-job.Done():
@@ -249,10 +252,10 @@ func newProcessCard(c deck.Context) (drawbridge.Card, error) {
 	})
 }
 
-// A streamCursor contains the positions up to which a run has read the streams of a job.
+// A streamCursor contains the positions up to which a run has polled the output of a job, in bytes for each stream.
 type streamCursor struct{ stdout, stderr int64 }
 
-// writeFrom writes the output of a stream from a cursor on, and returns the next cursor.
+// writeFrom writes the output of a stream after the position cursor, and returns the position for the next call.
 func writeFrom(w *strings.Builder, name string, stream *jobs.Output, cursor int64) (next int64) {
 	text, elided, next := stream.From(cursor, pollWindow)
 	if elided > 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ScopeSignIn is the scope of callers that may sign the owner in at servers. The account of that sign-in is then used
-// for all callers.
+// ScopeSignIn is the scope that a caller needs to start a sign-in of the owner at an MCP server. After the sign-in, all
+// callers use the server with the account that signed in.
 const ScopeSignIn drawbridge.Scope = "drawbridge:sign-in"
 
-// SignInServers provides the sign-in card with the servers and their sign-ins.
+// SignInServers provides the sign-in card with the MCP servers and their sign-in managers.
 type SignInServers interface {
 	// WaitingForSignIn returns the servers that wait for a sign-in, in order.
 	WaitingForSignIn() []drawbridge.ServerID
@@ -32,7 +32,8 @@ var signInText string
 // signInTimeout is how long the card waits for a person.
 const signInTimeout = 5 * time.Minute
 
-// signInPollInterval is the time between two checks whether the person has signed in in another way.
+// signInPollInterval is the time between two checks whether the person has signed in elsewhere, such as at the command
+// line.
 const signInPollInterval = time.Second
 
 // signInInput names the server. If Server is empty, the card lists the servers that wait for a sign-in.
@@ -77,8 +78,9 @@ func waitingServersAnswer(waiting []drawbridge.ServerID) Answer[signInOutput] {
 	return Answer[signInOutput]{Text: text, Value: signInOutput{Waiting: append([]drawbridge.ServerID{}, waiting...)}}
 }
 
-// signInAtServer opens the sign-in page for the caller's user, in a way that the caller's client supports. If the
-// client supports none, it returns the address of the page.
+// signInAtServer asks the caller's client to open the sign-in page for its user, and waits until the user has signed
+// in. It asks a stateless client with an input_required result, and waits when the client calls again. If the client
+// cannot open web pages, it returns the address of the page.
 func signInAtServer(ctx context.Context, d SignInServers, call drawbridge.Call, id drawbridge.ServerID) (
 	Answer[signInOutput], error) {
 	manager, err := d.ServerSignIn(id)
@@ -129,8 +131,8 @@ func signInElicitation(id drawbridge.ServerID, pending drawbridge.PendingSignIn)
 		rawjson.Put(rawjson.Quote(text), "message"))
 }
 
-// elsewhereText returns the endpoints that are on another origin than the issuer's, with before and after around them.
-// It returns "" if there are none.
+// elsewhereText returns the list of endpoints in pending.Elsewhere, with the texts before and after around it. It
+// returns "" if the list is empty.
 func elsewhereText(pending drawbridge.PendingSignIn, before, after string) string {
 	if at := pending.Elsewhere(); at != "" {
 		return before + at + after
@@ -138,7 +140,8 @@ func elsewhereText(pending drawbridge.PendingSignIn, before, after string) strin
 	return ""
 }
 
-// awaitSignIn waits until the person has signed in, if the client's response accepts the elicitation.
+// awaitSignIn waits until the person has signed in. If response, the client's response to the elicitation, does not
+// accept, it returns an error at once.
 func awaitSignIn(ctx context.Context, manager drawbridge.SignInManager, pending drawbridge.PendingSignIn,
 	id drawbridge.ServerID, response json.RawMessage) (Answer[signInOutput], error) {
 	if action := rawjson.GetString(response, "action"); action != "accept" {
@@ -170,7 +173,8 @@ func signedInAnswer(id drawbridge.ServerID) Answer[signInOutput] {
 	}
 }
 
-// toolError returns err as a text for a model and its user. Of a Fault, it returns only the cause.
+// toolError returns err as a text for a model and its user. If err is a Fault with a cause, the text is only that of
+// the cause.
 func toolError(err error) ToolError {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Err != nil {
 		return ToolError(f.Err.Error())

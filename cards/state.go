@@ -11,15 +11,15 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// maxStates is the maximum number of states that a card stores. stateLifetime is how long a state is stored after its
-// last use.
+// maxStates is the maximum number of values in a stateTable. stateLifetime is how long a value is stored after its last
+// use.
 const (
 	maxStates     = 1000
 	stateLifetime = 24 * time.Hour
 )
 
-// A stateTable stores a value for each run, see [deck.RunOf]. It deletes the value of a run that made no call for
-// stateLifetime. If there are more than maxStates values, it deletes the least recently used one.
+// A stateTable stores a value for each run, see [deck.RunOf]. After stateLifetime without a use, the next use of a run
+// gets a new zero value. If there are more than maxStates values, the least recently used one is deleted.
 type stateTable[T any] struct {
 	mu     sync.Mutex
 	states *lru.Cache[string, *runState[T]]
@@ -40,8 +40,8 @@ func newStateTable[T any]() *stateTable[T] {
 	return &stateTable[T]{states: states, now: time.Now}
 }
 
-// use calls do with the value of the caller's run, one call at a time. name distinguishes several values of one run; it
-// may be empty.
+// use calls the function do with the value of the caller's run. Only one such call runs at a time for each value. A run
+// can have several values, which name distinguishes; name may be empty.
 func (t *stateTable[T]) use(caller drawbridge.Caller, name string, do func(*T)) {
 	key, now := deck.RunOf(caller)+"\x00"+name, t.now()
 	t.mu.Lock()

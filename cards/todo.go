@@ -45,7 +45,7 @@ type todoOutput struct {
 	Tally map[string]int `json:"tally"`
 }
 
-// todoMarks are the marks of the statuses.
+// todoMarks are the texts that mark the status of an item in a listing.
 var todoMarks = map[string]string{"pending": "[ ]", "active": "[~]", "done": "[x]"}
 
 // Checklists stores the checklist of each run. The cards todo_read and todo_set share one value.
@@ -111,7 +111,7 @@ func checkTodo(items []todoItem) error {
 	return nil
 }
 
-// describeTodo returns a list with its marks and the number of items of each status.
+// describeTodo returns the answer with the items, their marks and the number of items of each status.
 func describeTodo(items []todoItem) Answer[todoOutput] {
 	out := todoOutput{Items: append([]todoItem{}, items...), Tally: map[string]int{"pending": 0, "active": 0, "done": 0}}
 	var b strings.Builder
@@ -126,7 +126,7 @@ func describeTodo(items []todoItem) Answer[todoOutput] {
 	return Answer[todoOutput]{Text: b.String(), Value: out}
 }
 
-// checklistsOf returns the checklists of a context, or otherwise if the context has none.
+// checklistsOf returns the checklists in the context. If the context has none, it returns the argument otherwise.
 func checklistsOf(c deck.Context, otherwise *Checklists) (*Checklists, error) {
 	lists, err := deck.Handle[*Checklists](c, ChecklistsKey)
 	if lists == nil {

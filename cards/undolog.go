@@ -4,8 +4,9 @@ import "github.com/drawbridge-mcp/drawbridge"
 
 // An UndoLog stores the earlier content of files, so that a person can undo the changes of a run.
 type UndoLog interface {
-	// Before stores the content of a file that a tool is about to change, or that the file does not exist. The tool
-	// calls done with the content that it has written.
+	// Before stores the content of a file that a tool is about to change, or stores that the file does not exist. After
+	// the change, the tool calls done with the new content. If Before returns an error, the tool must not change the
+	// file.
 	Before(c FileChange) (done func(after []byte) error, err error)
 }
 

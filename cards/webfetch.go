@@ -50,7 +50,8 @@ type webfetchOutput struct {
 	Status    int      `json:"status"`
 	Type      string   `json:"type"`
 	Title     string   `json:"title,omitempty"`
-	// Bytes is the size of the whole text. Next is the offset of the text that was not returned, if any.
+	// Bytes is the size of the whole text. Next is the offset at which the next call can continue; 0 if the text was
+	// returned to its end.
 	Bytes int `json:"bytes"`
 	Next  int `json:"next,omitempty"`
 	// Cut reports whether the page is longer than the fetched part.
@@ -61,7 +62,7 @@ type webfetchOutput struct {
 type webBackend struct {
 	client WebClient
 	trail  *deck.ReadTrail
-	// pages contains recently fetched pages, by principal, URL and size limit.
+	// pages contains recently fetched pages. The key consists of the principal, the URL and the size limit.
 	pages *lru.Cache[string, cachedPage]
 	now   func() time.Time
 }

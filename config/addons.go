@@ -7,10 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// AddonDirs returns the two directories that contain addons. own is the directory beside drawbridge.toml. project is in
-// the working directory, and its addons need approval. own is empty if the configuration directory is unknown; project
-// is empty if the working directory is the home directory. AddonDirs uses o.Dir and the fields that locate the base
-// directories, and ignores the other fields of o.
+// AddonDirs returns the two directories in which Drawbridge looks for addons. own is the directory "addons" beside the
+// user-level drawbridge.toml; its addons need no approval. project is the directory ".drawbridge/addons" in the working
+// directory; its addons need an approval.
+//
+// own is empty if the configuration directory is unknown. project is empty if the working directory is the home
+// directory. AddonDirs uses only the fields of o that locate directories: Dir, Home, XDGConfig, AppData and LookupEnv.
 func AddonDirs(o Options) (own, project string, err error) {
 	l, err := newLoader(o)
 	if err != nil {

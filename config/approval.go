@@ -7,11 +7,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ApprovalFacts returns the parts of the row that a person approves, as names and printable values. They are the
-// members that count in Hash, as written, in the order of DocumentedFields. Names are "command", "args", "env NAME",
-// "header NAME", "auth NAME" and so on. Values of env, headers and secret auth members are replaced by a short digest.
-// So are the user info, query and fragment of a url. A stored approval therefore contains no secret. The path and
-// digest of Program follow at the end, if Program is known.
+// ApprovalFacts returns the facts that a person must approve before the row is mounted. A fact is a pair of a name and
+// a printable value. The facts are the members of the row that Hash covers, except the server's name. They are in the
+// order of DocumentedFields, and variables are not expanded. The names of the facts are "command", "args", "env NAME",
+// "header NAME", "auth NAME" and so on.
+//
+// Approvals are stored, and must not contain secrets. Therefore values of env, headers and secret members of auth are
+// replaced by a short digest. The user info, query and fragment of a url are replaced by one digest. If Program is
+// known, its path and its digest are the last two facts.
 func (s Server) ApprovalFacts() []NameValue {
 	row, err := configfile.ParseJSON(s.Raw)
 	if err != nil {
@@ -48,8 +51,9 @@ func factText(v configfile.Node) string {
 	return safetext.Line(string(v.AppendJSON(nil, false)))
 }
 
-// authFacts returns the facts of the member auth or oauth: the issuer, the client and the other sign-in parameters. The
-// names are "auth token_url" and so on.
+// authFacts returns the facts about the sign-in: for each member of m, which is the row's member auth or oauth. The
+// names of the facts are "auth token_url", "auth issuer" and so on. If m is not an object, such as auth = false, the
+// only fact is m itself.
 func authFacts(m configfile.Member) (all []NameValue) {
 	if m.Value.Kind != configfile.Table {
 		return []NameValue{{m.Name, factText(m.Value)}}

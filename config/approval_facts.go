@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// secretDigest returns a digest to show in place of a possible secret. A different digest means that the value changed.
-// The digest covers the name too, so equal values under two names have different digests.
+// secretDigest returns a digest that replaces a value that may be secret. If the value changes, the digest changes. The
+// digest is computed from the name and the value, so one value has different digests under two names.
 func secretDigest(name, value string) string {
 	sum := sha256.Sum256([]byte(name + "\x00" + value))
 	return secretDigestPrefix + hex.EncodeToString(sum[:])[:16]
@@ -19,8 +19,8 @@ func secretDigest(name, value string) string {
 
 const secretDigestPrefix = "sha256:"
 
-// urlFacts returns the url without user info, query and fragment. If the url has any of these parts, a second fact
-// named "NAME secrets" contains their digest.
+// urlFacts returns a fact with the given name. Its value is the URL s without user info, query and fragment. If s has
+// any of these three parts, a second fact, named "NAME secrets", contains a digest of them.
 func urlFacts(name, s string) []NameValue {
 	end := len(s)
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
@@ -42,9 +42,9 @@ func urlFacts(name, s string) []NameValue {
 	return all
 }
 
-// ApprovalChanges describes the differences between two lists of facts for people. It returns one line for each fact
-// that was changed, added or removed, such as "command: npx → sh" or "env TOKEN: its value changed". If the command
-// changed, changes of the program file are omitted, since a new command implies another program.
+// ApprovalChanges compares two results of ApprovalFacts and describes the differences for people. It returns one line
+// for each fact that was changed, added or removed, such as "command: npx → sh" or "env TOKEN: its value changed". If
+// the command changed, another program file is expected, so changes of the file's path and digest are not listed.
 func ApprovalChanges(before, after []NameValue) []string {
 	find := func(facts []NameValue, name string) (string, bool) {
 		i := slices.IndexFunc(facts, func(p NameValue) bool { return p.Name == name })

@@ -6,19 +6,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// AuditSettings configures the audit records of calls. The zero value of a field means its default.
+// AuditSettings configures the audit log, in which Drawbridge records each call. The zero value of a field means its
+// default.
 type AuditSettings struct {
 	// Enabled controls whether calls are recorded; nil means the default.
 	Enabled *bool
-	// Arguments is the form in which a call's arguments are recorded: "redacted", "hash" or "full".
+	// Arguments selects how the arguments of a call are stored: "redacted" (without values that look like secrets),
+	// "hash" (only their SHA-256) or "full".
 	Arguments string
-	// Sync is "batch" or "always". With "always", each call waits until its record is written to the disk.
+	// Sync is "batch" or "always". With "always", each call waits until its record is on the disk. With "batch", a call
+	// does not wait, and a crash of the machine may lose the latest records.
 	Sync string
 	// Retention is how long records are stored; a negative value means forever. MaxRecords is the maximum number of
 	// stored records.
 	Retention  time.Duration
 	MaxRecords int
-	// KeyFile is the absolute path of the file that contains the signing key; empty means the key in the vault.
+	// KeyFile is the absolute path of the file with the Ed25519 key that signs the audit log; empty means the key in
+	// the vault.
 	KeyFile string
 }
 

@@ -13,45 +13,49 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// PerCallerCredentials is the value of Server.Credentials that sends each caller's own credentials to the server.
+// PerCallerCredentials is a value of Server.Credentials. With this value, each caller's own credentials are sent to the
+// server.
 const PerCallerCredentials = "per-caller"
 
-// An Auth configures the sign-in at a server. It is read from the members "auth" and "oauth" of a row; "auth" has
-// precedence. Empty fields are discovered from the server's metadata, or have a default.
+// An Auth configures how Drawbridge signs in at a server. It is read from the members "auth" and "oauth" of the
+// server's row. If both contain the same member, the value in "auth" is used. Empty fields are discovered from the
+// server's metadata, or have a default.
 type Auth struct {
 	// Type is "oauth", "client_credentials", "enterprise", "workload", "apikey", or "none" for no sign-in.
 	Type string
-	// CredentialID names a stored credential. For the type "apikey", the credential is a secret in the vault. It is
-	// sent in the header Header, or passed to the program in the environment variable Variable. For a stdio row without
-	// Issuer and TokenURL, CredentialID is the name of an existing sign-in, possibly at another server.
+	// CredentialID is the name of a stored credential. For the type "apikey", it names an API key in the vault. A url
+	// receives the key in the header Header; a program receives it in the environment variable Variable. For the other
+	// types, it names a stored sign-in. A stdio row without Issuer and TokenURL uses the sign-in of that name, even if
+	// another row made it.
 	CredentialID, Header, Variable string
-	// Issuer and the four endpoint addresses are http or https URLs with a host. They override the server's own
-	// metadata.
+	// Issuer is the issuer of access tokens; the other four are endpoints of the issuer. All are http or https URLs
+	// with a host. A field that is set overrides the server's own metadata.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
-	// ClientID and ClientSecret are the credentials of a registered client. A client with a PrivateKey, in PEM, signs
-	// assertions instead of sending a secret. If Server.DeferredValues lists such a value, as "auth client_id" and the
-	// like, the field contains the unresolved text.
+	// ClientID and ClientSecret are the credentials of the client that is registered for Drawbridge at the issuer.
+	// PrivateKey, in PEM, replaces the secret: Drawbridge then signs a client assertion. If Server.DeferredValues lists
+	// one of these members, such as "auth client_id", the field contains the reference as written, and not its value.
 	ClientID, ClientSecret, PrivateKey string
-	// IDPIssuer is an enterprise's identity provider; IDPClientID and IDPClientSecret are Drawbridge's client
-	// credentials at the provider. IDToken identifies the person to the provider. For the type "workload", IDToken
-	// identifies the program to the server's own issuer.
+	// IDPIssuer is the identity provider of an enterprise. IDPClientID and IDPClientSecret are Drawbridge's client
+	// credentials at this provider, and IDToken is the person's ID token from this provider. For the type "workload",
+	// IDToken is instead the token that identifies the program to Issuer.
 	IDPIssuer, IDPClientID, IDPClientSecret, IDToken string
 	// ClientMetadataURL is the URL of a client ID metadata document; the URL is used as the client id.
 	ClientMetadataURL string
 	// Scopes are the requested scopes: nil means the scopes that the server names, an empty list means no scopes.
 	Scopes []string
-	// Resource is the resource parameter that names the server to the token issuer: an absolute URI without a fragment.
-	// "none" omits the parameter, for an issuer that does not support it.
+	// Resource is the resource parameter of requests to the issuer: an absolute URI, without a fragment, that
+	// identifies the server. "none" omits the parameter, for an issuer that does not support it.
 	Resource string
-	// RedirectURI is the http or https URL to which the browser returns. CallbackPort and CallbackPath are the port and
-	// path of the local listener for it; port 0 means a free port.
+	// RedirectURI is the http or https URL to which the browser returns after the sign-in. CallbackPort and
+	// CallbackPath are the port and the path at which Drawbridge waits for the browser on this machine; port 0 means a
+	// free port.
 	RedirectURI  string
 	CallbackPort int
 	CallbackPath string
 	// Flow is how a person signs in: "browser", "device" or "paste".
 	Flow string
-	// AcceptEndpoints are the origins of the sign-in page and of the token endpoint, accepted although the origins
-	// differ. In a project's row they have no effect.
+	// AcceptEndpoints are two origins: of the sign-in page and of the token endpoint. A sign-in with exactly these
+	// origins is accepted although the two differ. In a project's row, AcceptEndpoints has no effect.
 	AcceptEndpoints drawbridge.SignInEndpoints
 }
 
@@ -61,12 +65,14 @@ func (a Auth) String() string { return fmt.Sprintf("auth %q", a.Type) }
 // GoString returns the same as String.
 func (a Auth) GoString() string { return a.String() }
 
-// An authMember describes one member of auth or oauth: its documentation, and the field of Auth that stores its text.
+// An authMember describes one member of the objects auth and oauth. If the member's value is a string, a field of Auth
+// stores it.
 type authMember struct {
 	name, typ, doc string
-	// kind is the kind of value.
+	// kind is the kind of the member's value.
 	kind authValueKind
-	// target returns a pointer to the field that stores a text; nil for scopes, callback_port and accept_endpoints.
+	// target returns a pointer to the field of Auth that stores the string; nil for scopes, callback_port and
+	// accept_endpoints.
 	target func(*Auth) *string
 }
 
@@ -74,13 +80,14 @@ type authMember struct {
 type authValueKind uint8
 
 const (
-	authKeyword authValueKind = iota // one of a fixed set of words
-	authText                         // an opaque text
-	authSecret                       // a text that may contain references and may be a secret
+	authKeyword authValueKind = iota // a keyword, a list or a port
+	authText                         // any string
+	authSecret                       // a string that may contain references and may be a secret
 	authURL                          // an http or https URL
 )
 
-// authMemberTable lists all members of auth and oauth. In files, the names may also be written in camelCase.
+// authMemberTable lists all members of auth and oauth, with their names in snake_case. A file may contain the names in
+// camelCase instead.
 var authMemberTable = []authMember{
 	{"type", `"oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`,
 		`how to sign in; "none", or false in place of the object, never signs in`,
@@ -139,9 +146,9 @@ var authMemberTable = []authMember{
 		authKeyword, func(a *Auth) *string { return &a.Flow }},
 }
 
-// CanonicalAuthMember returns the snake_case name of a member of auth or oauth that is written in snake_case or
-// camelCase. public reports whether the member's value is never a secret; the user info, query and fragment of a URL
-// may still be secret. The name is empty for an unknown member.
+// CanonicalAuthMember returns the snake_case name of a member of auth or oauth. written is the member's name in
+// snake_case or camelCase. The result is empty for an unknown member. public reports whether the member's value is not
+// a secret. If a public value is a URL, its user info, query and fragment may still be secret.
 func CanonicalAuthMember(written string) (name string, public bool) {
 	m := authMemberNamed(written)
 	if m == nil {
@@ -244,7 +251,7 @@ func (r *rowReader) warnUnknownAuthMember(in string, m configfile.Member) {
 	r.warn(m.Line, "unknown member %q in %q%s", m.Name, in, hint)
 }
 
-// readAuthMember reads one member. name is the member's name in error messages.
+// readAuthMember reads one member of auth or oauth into r.server.Auth. name is the member's name in error messages.
 func (r *rowReader) readAuthMember(name string, known *authMember, v configfile.Node) {
 	a := r.server.Auth
 	switch {
@@ -306,8 +313,8 @@ func (r *rowReader) readEndpoints(name string, v configfile.Node) drawbridge.Sig
 	return e
 }
 
-// ParseSignInEndpoints parses two origins: first the sign-in page's, then the token endpoint's. Each is https://host or
-// http://host, with a port if it is not the scheme's default port.
+// ParseSignInEndpoints parses two origins: first the sign-in page's, then the token endpoint's. Each origin is
+// https://host or http://host, followed by a port if it is not the scheme's default port.
 func ParseSignInEndpoints(texts []string) (drawbridge.SignInEndpoints, error) {
 	var e drawbridge.SignInEndpoints
 	if len(texts) != 2 {
@@ -334,7 +341,7 @@ func (r *rowReader) readPort(name string, v configfile.Node) int {
 	return port
 }
 
-// invalidReason returns why no sign-in is possible with these members, or "".
+// invalidReason returns the reason why the sign-in parameters are invalid or incomplete; "" if they are valid.
 func (a *Auth) invalidReason() string {
 	for _, m := range authMemberTable {
 		if m.kind != authURL {
@@ -362,7 +369,7 @@ func (a *Auth) invalidReason() string {
 	return ""
 }
 
-// readCredentials reads the member credentials, which selects the credentials that are sent to the server.
+// readCredentials reads the member credentials: PerCallerCredentials, or the name of stored credentials.
 func (r *rowReader) readCredentials(v configfile.Node) {
 	r.server.Credentials = r.readWord("credentials", v)
 	if s := drawbridge.ServerID(r.server.Credentials); s != "" && s.Validate() != nil {

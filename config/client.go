@@ -14,19 +14,19 @@ type ClientEntry struct {
 	// Command is the absolute path of the program. Args are its arguments: "serve", then options.
 	Command string
 	Args    []string
-	// Env is added to the environment that the client passes to its servers; its names are distinct.
+	// Env lists the environment variables that the entry sets for Drawbridge. No name occurs twice.
 	Env []NameValue
 }
 
 // A Client is a program that can use Drawbridge as one of its MCP servers.
 type Client struct {
-	// ID is the name for "drawbridge connect", Title the name for people.
+	// ID is the client's name in the command "drawbridge connect". Title is the name that is shown to people.
 	ID, Title string
 
 	dialect clientconfig.Client
 }
 
-// Clients lists the programs that Drawbridge can be connected to.
+// Clients returns the programs whose configuration "drawbridge connect" can change.
 func Clients() []Client {
 	var all []Client
 	for _, c := range clientconfig.Clients() {
@@ -46,7 +46,7 @@ func LookupClient(id string) (Client, bool) {
 }
 
 // Path returns the path of the client's user-level configuration file, whether the file exists or not. If the home
-// directory is unknown, the path is relative and unusable; PlanConnect then returns an error.
+// directory is unknown, the result is not an absolute path and must not be used; PlanConnect then returns an error.
 func (c Client) Path(o Options) string {
 	at, err := clientDirs(o)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c Client) Path(o Options) string {
 	return c.dialect.ConfigPath(at)
 }
 
-// entryPath returns the path of member names that leads to the named server in the client's file.
+// entryPath returns the member names that lead to the entry of the named server in the client's file.
 func (c Client) entryPath(name string) []string {
 	return append(append([]string{}, c.dialect.ServersPath...), name)
 }

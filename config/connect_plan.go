@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ConnectOptions locate the configuration files of clients and the backups of these files.
+// ConnectOptions locate the configuration files of clients, and the directory for backups of these files.
 type ConnectOptions struct {
 	Options
 	// BackupDir is the absolute path of the directory for backups. It is created with mode 0700 if it does not exist.
@@ -21,23 +21,23 @@ type ConnectOptions struct {
 	BackupDir string
 }
 
-// A ConnectPlan is a planned change of a client's configuration.
+// A ConnectPlan is a planned change of a client's configuration. Nothing is written before Apply.
 type ConnectPlan struct {
 	Client Client
 	// Path is the path of the client's configuration file.
 	Path string
-	// Changes describes the change, one line for each step; empty if nothing changes.
+	// Changes describes the change for people, one line for each step; empty if nothing changes.
 	Changes []string
-	// Diff shows the change as a unified diff. It shows only values that Drawbridge writes and words that are common in
-	// such files. Other values may be secrets and are replaced by "…".
+	// Diff shows the change as a unified diff. It shows only values that Drawbridge writes, and words that are common
+	// in such files, such as "stdio". Other values may be secrets and are replaced by "…".
 	Diff string
 
 	before, after configfile.FileState
 	backups       clientconfig.BackupDir
-	// record is the backup that Apply writes; nil if Apply writes no backup.
+	// record is the backup of the client's file that Apply writes; nil if Apply writes no backup.
 	record *clientconfig.BackupRecord
-	// dropBackup is set if Apply removes the backup, because it is obsolete after the change. Apply then also removes
-	// the directories emptyDirs if they are empty.
+	// dropBackup is set if Apply removes the backup of an earlier connect, because the plan restores the file. Apply
+	// then also removes those directories in emptyDirs that are empty.
 	dropBackup bool
 	emptyDirs  []string
 }
@@ -66,10 +66,10 @@ func PlanConnect(o ConnectOptions, id string, entry ClientEntry, replace []strin
 	return p, nil
 }
 
-// PlanDisconnect plans to remove Drawbridge from a client's configuration. If the file is unchanged since Drawbridge
-// was connected, its former content is restored byte for byte; a file that did not exist is removed. If the file was
-// edited since, the plan removes only Drawbridge's entry, restores the replaced entries, and keeps the edits. The
-// errors are those of PlanConnect.
+// PlanDisconnect plans to remove Drawbridge from a client's configuration. If the file still has the content that
+// Drawbridge wrote, the content from before the connect is restored byte for byte. A file that did not exist before the
+// connect is removed. If the file was edited after the connect, the plan keeps the edits. It then removes only
+// Drawbridge's entry and restores the entries that the connect replaced. The errors are those of PlanConnect.
 func PlanDisconnect(o ConnectOptions, id string) (*ConnectPlan, error) {
 	p, old, err := newPlan(o, id)
 	if err != nil {
@@ -87,7 +87,8 @@ func PlanDisconnect(o ConnectOptions, id string) (*ConnectPlan, error) {
 	return p, nil
 }
 
-// describeUndo appends descriptions of the plan's steps to Changes. old is the backup; nil if there is none.
+// describeUndo appends a description of each step of a disconnect to Changes. old is the backup of the connect; nil if
+// there is none.
 func (p *ConnectPlan) describeUndo(old *clientconfig.BackupRecord) {
 	has := func(v configfile.FileState, name string) bool {
 		_, found, err := configfile.Get(p.Client.dialect.Format, v.Data, p.Client.entryPath(name))
@@ -114,8 +115,8 @@ func (p *ConnectPlan) describeUndo(old *clientconfig.BackupRecord) {
 	}
 }
 
-// newPlan reads the client's configuration file and its backup. It returns a plan without changes, and the backup; nil
-// if there is none.
+// newPlan reads the client's configuration file and its backup. It returns a plan without changes, and the backup; the
+// backup is nil if there is none.
 func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRecord, error) {
 	c, ok := LookupClient(id)
 	if !ok {
@@ -155,7 +156,8 @@ func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRec
 	return p, old, err
 }
 
-// planContent computes the new content of the file and the backup to write. old is the backup of an earlier connect.
+// planContent computes the new content of the client's file, the descriptions of the changes, and the backup to write.
+// old is the backup of an earlier connect; nil if there is none.
 func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEntry, replace []string) error {
 	c := p.Client
 	row, err := c.entryJSON(entry)
@@ -203,8 +205,8 @@ func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEn
 	return p.makeBackupRecord(old, replaced)
 }
 
-// makeBackupRecord sets p.record to the backup to write. If Drawbridge was connected before, the backup still contains
-// the state before the first connect.
+// makeBackupRecord sets p.record to the backup to write. If an earlier connect made the backup old, the new backup
+// still contains the state of the file before that first connect.
 func (p *ConnectPlan) makeBackupRecord(old *clientconfig.BackupRecord, replaced map[string]json.RawMessage) error {
 	target, err := configfile.ResolveLinks(p.Path)
 	if err != nil {
@@ -236,8 +238,10 @@ func (p *ConnectPlan) makeBackupRecord(old *clientconfig.BackupRecord, replaced 
 	return nil
 }
 
-// restoredState returns the file's state before Drawbridge was connected. If the file was edited since, it returns the
-// current state without Drawbridge's entry and with the replaced entries.
+// restoredState returns the state of the client's file without Drawbridge. now is the present state. If now has exactly
+// the content that Drawbridge wrote, the result is the state before the connect. Otherwise the result is now without
+// Drawbridge's entry, and with the entries that the connect removed. old is the backup of the connect; nil if there is
+// none.
 func (c Client) restoredState(old *clientconfig.BackupRecord, now configfile.FileState) (configfile.FileState, error) {
 	if !now.Exists {
 		return now, nil
@@ -294,7 +298,7 @@ func (p *ConnectPlan) Apply() error {
 	return p.removeStaleBackup()
 }
 
-// removeStaleBackup removes the backup and the empty directories if the plan makes the backup obsolete.
+// removeStaleBackup removes the backup and the empty directories if dropBackup is set; otherwise it does nothing.
 func (p *ConnectPlan) removeStaleBackup() error {
 	if !p.dropBackup {
 		return nil
@@ -303,8 +307,8 @@ func (p *ConnectPlan) removeStaleBackup() error {
 	return p.backups.Remove(p.Client.ID, p.Path)
 }
 
-// nonSecretWords returns the values that a diff may show: words that are common in clients' files, and Drawbridge's
-// entry except its environment.
+// nonSecretWords returns the values that a diff may show. They are words that are common in clients' files, and the
+// command and arguments of Drawbridge's entry, but not its environment.
 func nonSecretWords(c Client, e ClientEntry) []string {
 	words := []string{ClientEntryName, "stdio", "http", "sse", "local", "remote", "streamable_http",
 		"streamable-http", "builtin"}

@@ -8,19 +8,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// DeckSettings configures Drawbridge's own tools. With the zero value, clients can use none of these tools.
+// DeckSettings configures Drawbridge's own tools. A profile is a named set of these tools that a client may use. With
+// the zero value, clients can use none of these tools.
 type DeckSettings struct {
-	// Profile is the name or alias of the profile for all clients; empty means no profile.
+	// Profile is the name or alias of the profile of all clients that Clients does not list; empty means no profile.
 	Profile string
-	// Clients maps a client to its own profile. The key is the client's declared name in lower case, or its token's
-	// name.
+	// Clients maps a client to the name of its own profile. The key is the client's declared name in lower case, or the
+	// name of its token.
 	Clients map[string]string
 	// Roots are absolute paths of directories that the tools may use for every client, besides the client's own
 	// directories.
 	Roots []string
 	// Confine restricts the commands that these tools run. The zero value restricts nothing.
 	Confine Confinement
-	// ConfineProfiles maps the name or alias of a profile to the confinement that replaces Confine for its clients.
+	// ConfineProfiles maps the name or alias of a profile to a confinement. For clients with that profile, it replaces
+	// Confine.
 	ConfineProfiles map[string]Confinement
 	// Addons controls whether addons are used; nil means true.
 	Addons *bool
@@ -88,7 +90,7 @@ func deckSettingTable() []setting {
 	}
 }
 
-// readConfinement reads the confinement of commands.
+// readConfinement reads a value of the settings confine and confine_profiles.
 func (r *settingsReader) readConfinement(v configfile.Node) (Confinement, error) {
 	var missing []string
 	c, err := launch.ReadConfinement(v, r.Home, func(s string) string {

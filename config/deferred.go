@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A DeferredValue is a value that is resolved only when its server is mounted: its parts are resolved and joined in
-// order.
+// A DeferredValue is a value of a row that is resolved only when the row's server is mounted. Then each part is
+// resolved, and the results are joined in order.
 type DeferredValue struct {
 	// Name identifies the value in the row: "env TOKEN", "header Authorization", "auth client_secret".
 	Name  string
@@ -50,9 +50,9 @@ func (r *rowReader) expandReferences(s string) []ValuePart {
 	})
 }
 
-// expandVariables expands variables in a member that must not contain other references. Other references, which may be
-// secrets, are not allowed there. Arguments are visible to every process of the machine, and the target of a row must
-// be known before mounting.
+// expandVariables returns the text s of a member with its variables expanded. A reference to a file, a stored secret or
+// a command is not allowed in such a member, and the row is refused. One reason is that arguments are visible to every
+// process of the machine. Another reason is that the program or URL of a row must be known before the row is mounted.
 func (r *rowReader) expandVariables(member, s string) string {
 	text, later := joinLiteralParts(r.expandReferences(s))
 	if later != nil {
@@ -62,9 +62,10 @@ func (r *rowReader) expandVariables(member, s string) string {
 	return text
 }
 
-// readSecret reads a value that may contain references, or be "!" followed by a command. It returns a literal value
-// expanded; otherwise it adds the parts to DeferredValues and returns the text as written. Variables in a command are
-// not expanded, because the shell expands them.
+// readSecret reads a value that may contain references, or that is "!" followed by a shell command. what names the
+// value, such as "env TOKEN". If the value contains variables only, readSecret returns it with the variables expanded.
+// Otherwise it adds the value to DeferredValues and returns the text as written. Variables in a command are not
+// expanded here, because the shell expands them.
 func (r *rowReader) readSecret(what, written string) string {
 	command, isCommand := strings.CutPrefix(written, "!")
 	parts := []ValuePart{{Kind: CommandPart, Text: command}}

@@ -1,7 +1,7 @@
 package config
 
-// A DocumentedField documents one member of a configuration file. The configuration reference is generated from the
-// DocumentedFields.
+// A DocumentedField documents one member or setting of the configuration files. The reference page of the configuration
+// is generated from the result of the function DocumentedFields.
 type DocumentedField struct {
 	// Section is "server" for a member of a row, and "auth" for a member of a row's auth. For a setting it is the table
 	// of drawbridge.toml: "mcp", "mcp.shield", "tools", and so on.

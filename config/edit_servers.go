@@ -87,9 +87,9 @@ func SetServerEnabled(path string, id drawbridge.ServerID, on bool) error {
 	})
 }
 
-// SetServerDisabled adds a name to the list disabledServers of a JSON file, or removes it if off is false. The list
-// disables servers that are defined in other files. The list is sorted; an empty list is removed. The error is an error
-// of UpdateFile.
+// SetServerDisabled adds a server's name to the list disabledServers of a JSON file, or removes the name if off is
+// false. The list disables servers that are defined in other files. The list is sorted; an empty list is removed. The
+// error is an error of UpdateFile; it also reports a file in another format.
 func SetServerDisabled(path string, id drawbridge.ServerID, off bool) error {
 	at := []string{"disabledServers"}
 	return UpdateFile(path, func(data []byte) ([]byte, error) {
@@ -223,8 +223,8 @@ type rowFile struct {
 	data   []byte
 }
 
-// serverLists returns the paths of the members that may contain rows, in order of precedence. key is the member that
-// contains a row's name in an array.
+// serverLists returns the paths of the members that may contain rows, in order of precedence. If such a member is an
+// array, key is the member of a row that contains the row's name.
 func (f rowFile) serverLists() (lists [][]string, key string) {
 	if f.format == configfile.TOML {
 		return [][]string{{"mcp", "servers"}}, "id"
@@ -232,7 +232,8 @@ func (f rowFile) serverLists() (lists [][]string, key string) {
 	return [][]string{{"servers"}, {"mcpServers"}}, "name"
 }
 
-// pathStep returns the last path step to a server in list: an array element's step, or the member name in an object.
+// pathStep returns the last step of the path to a server's row. list is the JSON of the member that contains the rows.
+// If list is an array, the step selects the element that has the server's name; otherwise the step is the name.
 func (f rowFile) pathStep(list json.RawMessage, id drawbridge.ServerID) string {
 	_, key := f.serverLists()
 	if strings.HasPrefix(string(list), "[") {

@@ -17,22 +17,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// An ImportStatus is the result of comparing a definition with the person's own servers. It determines whether the
-// definition can be imported.
+// An ImportStatus is the result of comparing another program's definition of a server with the person's own servers.
+// ImportServers imports only definitions with the status ImportNew.
 type ImportStatus string
 
 // The values of ImportStatus.
 const (
 	// ImportNew marks a definition whose name does not exist in the person's own Drawbridge files.
 	ImportNew ImportStatus = "new"
-	// ImportSame marks a definition that the person's own files already contain, or that equals an earlier one of this
-	// scan.
+	// ImportSame marks a definition that the person's own files already contain, or that equals the first definition of
+	// the same name in this scan.
 	ImportSame ImportStatus = "same"
 	// ImportConflict marks a definition whose name exists in the person's own files with a different definition.
 	ImportConflict ImportStatus = "conflict"
-	// ImportShadowed marks a definition that differs from an earlier definition of the same name in this scan.
+	// ImportShadowed marks a definition that differs from the first definition of the same name in this scan.
 	ImportShadowed ImportStatus = "shadowed"
-	// ImportLeftOut marks a definition that the person did not choose to import; ScanImports does not return it.
+	// ImportLeftOut marks a definition that the person did not choose to import. The caller of ScanImports sets this
+	// status; ScanImports never returns it.
 	ImportLeftOut ImportStatus = "left out"
 	// ImportRefused marks a definition that cannot be mounted, or that starts Drawbridge itself.
 	ImportRefused ImportStatus = "refused"
@@ -41,23 +42,22 @@ const (
 // An ImportCandidate is the definition of a server in a user-level file of another program.
 type ImportCandidate struct {
 	Name drawbridge.ServerID
-	// Provider is the Name of the program in Providers, ProviderTitle its Title.
+	// Provider is the Provider.Name of the program, and ProviderTitle is its Provider.Title.
 	Provider, ProviderTitle string
 	Origin                  Origin
 	// Transport is the result of Server.Transport.
 	Transport string
 	Status    ImportStatus
-	// OwnName is the name of the equal server in the person's own configuration. It is empty if Status is not
-	// ImportSame.
+	// OwnName is the name of the equal server in the person's own files. It is empty if the files have no equal server.
 	OwnName drawbridge.ServerID `json:"-"`
-	// SameAs is the index in ImportScan.Candidates of the earlier definition that equals this one; nil if there is
-	// none.
+	// SameAs is the index in ImportScan.Candidates of the first earlier definition of the same name that equals this
+	// one; nil if there is none.
 	SameAs *int `json:"-"`
 	// Reason describes for people why Status is not ImportNew; empty if it is ImportNew.
 	Reason string
-	// Raw is the row to write, as a JSON object without the name. Variables are not expanded, members are in the order
-	// of DocumentedFields, and "imported_from" is the Name of the provider. It may contain secrets. It is empty for a
-	// refused definition.
+	// Raw is the row that ImportServers writes, as a JSON object without the name. Variables are not expanded, members
+	// are in the order of DocumentedFields, and "imported_from" is the Name of the provider. It may contain secrets. It
+	// is empty for a refused definition.
 	Raw json.RawMessage
 	// Notes are remarks for people, such as a part of the definition that could not be imported.
 	Notes []string
@@ -67,20 +67,20 @@ type ImportCandidate struct {
 type ImportScan struct {
 	// Candidates are sorted by provider, then by file in the provider's order, then by position in the file.
 	Candidates []ImportCandidate
-	// Warnings are about files that could not be read.
+	// Warnings are about files: a file could not be read, has an unexpected form, or has too many servers.
 	Warnings []Warning
-	// Sources are the files that were read, in order.
+	// Sources are the paths of the other programs' files that were read, in order.
 	Sources []string
 	// OwnNames are the names of the person's own servers, sorted.
 	OwnNames []drawbridge.ServerID
 }
 
-// ScanImports returns the server definitions in the user-level files of other programs. from names the programs; no
-// names mean all programs. Project directories are not scanned, except if the working directory is the home directory.
-// Of Claude Code's entries for single directories, only those for the working directory are returned. ScanImports
-// writes nothing.
+// ScanImports returns the server definitions in the user-level files of other programs. from contains the names of the
+// programs; an empty from means all programs. Files in a project directory are not read, except if the working
+// directory is the home directory. Claude Code's file has entries that apply to one directory only; of these, only the
+// entries for the working directory are returned. ScanImports writes nothing.
 //
-// Two definitions of a name are the same if they reach the same server in the same way. Differences in enabled,
+// Two definitions of a name are equal if they start or reach the same server in the same way. Differences in enabled,
 // timeout, idle_stop and imported_from do not matter, nor does a url's type unless it is "sse".
 //
 // The error is a *drawbridge.Fault with the code InvalidInput. It reports an unknown name in from, or one of the
@@ -121,10 +121,11 @@ type importScanner struct {
 	keychainValue func(name string) (string, bool)
 	// dirIsHome is set if the working directory is the home directory: files in it are the person's own.
 	dirIsHome bool
-	// userServers maps each name in the person's own files to the definitions of that name.
+	// userServers maps each server name in the person's own files to the definitions of that name, as returned by
+	// comparableContent.
 	userServers map[drawbridge.ServerID][]string
-	// copies maps an imported definition to the name of the person's own server that has it. The name may differ from
-	// the name in the program.
+	// copies maps the definition of an imported server to the name of this server in the person's own files. The name
+	// may differ from the server's name in the other program.
 	copies map[importedDefinition]drawbridge.ServerID
 	// seen maps each name to the earlier definitions of that name in this scan.
 	seen  map[drawbridge.ServerID][]seenDefinition
@@ -138,7 +139,7 @@ type seenDefinition struct {
 	index         int
 }
 
-// readUserServers reads the person's own Drawbridge files.
+// readUserServers reads the person's own Drawbridge files into userServers and copies.
 func (s *importScanner) readUserServers() error {
 	s.userServers = map[drawbridge.ServerID][]string{}
 	s.copies = map[importedDefinition]drawbridge.ServerID{}
@@ -298,8 +299,7 @@ func (w Warning) textWithoutName() string {
 	return strings.TrimPrefix(w.Text, fmt.Sprintf("Server %q: ", w.Server))
 }
 
-// splitCommand returns the row with the first of words as its command. The other words are inserted before its
-// arguments.
+// splitCommand returns the row with words[0] as its command. The other words are inserted before the row's arguments.
 func splitCommand(row configfile.Node, words []string) configfile.Node {
 	text := func(s string) configfile.Node { return configfile.Node{Kind: configfile.Text, Text: s} }
 	args := configfile.Node{Kind: configfile.List}

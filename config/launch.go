@@ -13,9 +13,10 @@ import (
 // "inline-code", and a sentence that contains no value of the row.
 type LaunchFinding = launch.Finding
 
-// ApprovedProgram returns a function that returns the path of the approved program file of a project's row. The path
-// does not depend on what the command resolves to now. If the file changed, the error wraps a *ProgramChangedError and
-// contains the command to review the change. For a row that is not a project's, ApprovedProgram returns nil.
+// ApprovedProgram returns a function that returns the path of the approved program file of a project's row. At each
+// call, the function compares the file with the approved digest. It does not look up the command again, so another
+// program of that name is not started. If the file changed, the error wraps a *ProgramChangedError and contains the
+// command to review the change. For a row that is not a project's, ApprovedProgram returns nil.
 func (s Server) ApprovedProgram() func() (path string, err error) {
 	if s.Origin.Kind != OriginProject {
 		return nil
@@ -79,11 +80,12 @@ func (s Server) Download() (Download, bool) { return s.launchSpec().Download() }
 // otherwise.
 func (s Server) CommandLineProblem() string { return launch.CommandLineProblem(s.Command) }
 
-// SplitCommandLine returns the words of a command that is a whole command line; nil if the command is a single word.
+// SplitCommandLine returns the words of a command that contains a whole command line, such as "npx -y server". It
+// returns nil if the command is a single word.
 func SplitCommandLine(command string) []string { return launch.SplitCommandLine(command) }
 
-// readAllowedCommands reads names and paths of programs. Each may be a glob, and a path that begins with "~/" starts at
-// the home directory.
+// readAllowedCommands reads the setting allowed_commands: names and paths of programs. Each may be a glob, and a path
+// that begins with "~/" starts at the home directory.
 func (r *settingsReader) readAllowedCommands(v configfile.Node) error {
 	words, ok := v.TextValues()
 	for _, w := range words {

@@ -11,13 +11,15 @@ import (
 
 // ToolLimits limits calls of tools. A zero field means the default.
 type ToolLimits struct {
-	// PerSession is the maximum number of calls of a caller in a session; 0 means no limit.
+	// PerSession is the maximum number of calls of a caller in a session; 0 means no limit. A session ends after 30
+	// minutes without a call; a new connection does not start a new session.
 	PerSession int
-	// PerCaller is the maximum number of calls of a caller in a period of length Window; 0 means no limit.
+	// PerCaller is the maximum number of calls of a caller in a period; 0 means no limit. A period has the length
+	// Window and starts with the first call.
 	PerCaller int
 	Window    time.Duration
-	// SameErrors is how often the same call may end in the same error within 60 seconds. SameCalls is how often the
-	// same call may end with the same result in that time. A negative value means no limit.
+	// SameErrors is how often equal calls may end in the same error within 60 seconds. SameCalls is how often equal
+	// calls may end with the same result within 60 seconds. A negative value means no limit.
 	SameErrors, SameCalls int
 }
 
@@ -25,8 +27,8 @@ type ToolLimits struct {
 type ShieldSettings struct {
 	// Enabled controls whether the behaviour of servers is recorded for the trust score; nil means the default.
 	Enabled *bool
-	// Threshold is the trust score below which a server is quarantined, from 0 to 1. A negative value quarantines no
-	// server.
+	// Threshold is the trust score, from 0 to 1, below which a server is quarantined: its tools are hidden. With a
+	// negative value, no server is quarantined.
 	Threshold float64
 	// HalfLife is the time after which half of the lost trust has returned.
 	HalfLife time.Duration
@@ -38,9 +40,11 @@ type ShieldSettings struct {
 
 // The values of ShieldSettings.ScanResults.
 const (
-	// ScanAfter examines the results of servers that are not trusted, after the client has received the results.
+	// ScanAfter means that results of servers that are not trusted are examined after the client has received the
+	// results.
 	ScanAfter = "after"
-	// ScanOff examines only results that are fenced, or that may be held back.
+	// ScanOff means that only two kinds of results are examined: results that are marked as foreign text, and results
+	// that HoldFlagged may hold back.
 	ScanOff = "off"
 )
 

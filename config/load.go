@@ -22,8 +22,8 @@ const (
 	MaxRows = 1000
 )
 
-// maxProjectValues is the maximum number of values in all files of a project. Values are counted by their separators.
-// The limit allows 1,000 servers of 30 lines each, in two formats.
+// maxProjectValues is the maximum number of values in all files of a project. The number of values is estimated as the
+// number of line breaks, commas and opening braces. The limit allows 1,000 servers of 30 lines each, in two formats.
 const maxProjectValues = 60_000
 
 // maxForeignFile is the maximum size in bytes of another program's user-level file. It is larger than MaxFile, because
@@ -33,9 +33,9 @@ const maxForeignFile = 32 << 20
 // maxWarnings is the maximum number of warnings about one file that are returned.
 const maxWarnings = 100
 
-// Load reads the configuration that o describes. Drawbridge's project, user and legacy files come first, then the
-// project files of other programs, in the order of Providers. If o.Paths has paths, files are read in the order of the
-// paths. Within a file, rows are returned in the order of the file.
+// Load reads the configuration that o describes. If o.Paths is empty, Load first reads Drawbridge's own project, user
+// and legacy files. Then it reads the project files of other programs, in the order of Providers. Otherwise, Load reads
+// the files in o.Paths, in that order, and the settings. The rows of a file are returned in the order of the file.
 //
 // The error is a *drawbridge.Fault with the code InvalidInput, in two cases. First, a path in o.Paths does not exist or
 // cannot be parsed in the format of its extension; the error contains path, line and column. Second, the user-level
@@ -104,8 +104,8 @@ type RulesFile struct {
 	Mistakes []Mistake
 }
 
-// LoadRules reads only the rules in the user-level drawbridge.toml, and all mistakes in this file. If the file cannot
-// be read or parsed, the error is that of Load.
+// LoadRules returns the rules in the user-level drawbridge.toml, and all mistakes in this file. A mistake is not an
+// error of LoadRules. If the file cannot be read or parsed, the error is that of Load.
 func LoadRules(o Options) (RulesFile, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -133,7 +133,7 @@ type loader struct {
 	// disabledBy maps the name of each server that the person's own files disable to the path of the file that disables
 	// it.
 	disabledBy map[string]string
-	// claims maps each claim to the index in set.Servers of the row that has the claim.
+	// claims maps each claim on a name to the index, in set.Servers, of the first row with this claim.
 	claims map[nameClaim]int
 	set    Configuration
 	// mistakes are the mistakes in the settings file. rules are the rules that could be read from it.
@@ -143,7 +143,8 @@ type loader struct {
 	projectValues, projectRows int
 }
 
-// newLoader finds the base directories. If the home directory is unknown, user-level files are not read.
+// newLoader returns a loader with the base directories that o and the environment variables contain. A base directory
+// that is unknown is empty, and no files are read from it.
 func newLoader(o Options) (*loader, error) {
 	l := &loader{approved: o.Approved, settings: o.SettingsFile, disabledBy: map[string]string{},
 		claims: map[nameClaim]int{}}
@@ -202,7 +203,8 @@ func (l *loader) sources(paths []string) ([]sourceFile, error) {
 	return uniqueSources(all), nil
 }
 
-// userSettingsSource returns the user-level drawbridge.toml; the second result is false if its location is unknown.
+// userSettingsSource returns the file that contains the settings: Options.SettingsFile, or the user-level
+// drawbridge.toml. The second result is false if the location is unknown.
 func (l *loader) userSettingsSource() (sourceFile, bool) {
 	if l.settings != "" {
 		path := l.absolutePath(l.settings)
@@ -268,8 +270,8 @@ func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFil
 	})
 }
 
-// openSource reads and parses a file. It also collects the names that the person's own files disable. All files must be
-// opened before any row is read, because these names are disabled in every file.
+// openSource reads and parses a file. It also adds the file's disabledServers list to l.disabledBy, if the file is the
+// person's own. The list disables rows of every file, so all files must be opened before a row is read.
 func (l *loader) openSource(src *sourceFile) {
 	data, err := src.readBytes()
 	if err == nil && src.kind == OriginProject {
@@ -289,8 +291,8 @@ func (l *loader) openSource(src *sourceFile) {
 	}
 }
 
-// admitProjectFile returns an error if the project's files together have more than maxProjectValues values. A stranger
-// may have written the files, and parsing them must not delay every command.
+// admitProjectFile returns an error if this file and the earlier files of the project together have more than
+// maxProjectValues values. A stranger may have written the files, and parsing them must not delay every command.
 func (l *loader) admitProjectFile(data []byte) error {
 	n := 0
 	for _, separator := range []string{"\n", ",", "{"} {
@@ -428,9 +430,9 @@ func (l *loader) readServer(src sourceFile, row clientconfig.ServerRow) (Server,
 	return r.server, r.warnings
 }
 
-// addServer adds the row to Servers, or to Shadowed if an earlier row has the same claim. A refused row has no claim.
-// An unapproved project row shadows only other unapproved project rows, so a project cannot replace a person's own
-// server by using its name.
+// addServer adds the row to Servers. If an earlier row has the same claim on a name (see nameClaim), addServer adds the
+// row to Shadowed instead. A refused row has no claim and is always added to Servers. A project row without an approval
+// shadows only other such rows, so a project cannot replace a person's own server by using its name.
 func (l *loader) addServer(s Server) {
 	place := nameClaim{s.ID, s.isUnapprovedProject()}
 	i, taken := l.claims[place]
@@ -448,7 +450,8 @@ func (l *loader) addServer(s Server) {
 	}
 }
 
-// A nameClaim is the claim of a row on its name. Unapproved project rows compete only with each other for a name.
+// A nameClaim is the claim of a row on its name. If several rows have the same claim, only the first is used. Project
+// rows without an approval compete only with each other for a name.
 type nameClaim struct {
 	id         drawbridge.ServerID
 	unapproved bool

@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// LockfileName is the default name of a lockfile.
+// LockfileName is the default name of the lockfile, which the command "drawbridge lock write" writes.
 const LockfileName = "drawbridge.lock"
 
 // LockfilePath returns the path of the lockfile. If the settings name a lockfile, named is true and the file must

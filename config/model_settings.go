@@ -20,18 +20,18 @@ type EmbeddingModel struct {
 	Dimensions int
 	// QueryPrefix is prepended to each question, DocumentPrefix to the text of each tool.
 	QueryPrefix, DocumentPrefix string
-	// Deadline limits the time that a question waits for the model. Timeout limits a request that embeds tools; Batch
-	// is the maximum number of tools in such a request.
+	// Deadline is how long a search waits for the vector of its question. Timeout limits a request for the vectors of
+	// tools; Batch is the maximum number of tools in such a request.
 	Deadline, Timeout time.Duration
 	Batch             int
 }
 
-// RerankModel configures the model that reorders the tools found. If URL is empty, no such model is used.
+// RerankModel configures the model that sorts the tools that a search found. If URL is empty, no such model is used.
 type RerankModel struct {
 	// URL is the address of the model. Kind is its API: "cohere" or "tei".
 	URL, Kind, Model string
 	Key              SecretRef
-	// Top is the number of tools that the model reorders. Timeout limits the request to the model.
+	// Top is the number of found tools that the model sorts. Timeout limits the request to the model.
 	Top     int
 	Timeout time.Duration
 }

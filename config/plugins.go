@@ -8,8 +8,9 @@ import (
 // maxPlugins is the maximum number of plugins whose files are read.
 const maxPlugins = 200
 
-// pluginSources returns the configuration file of each installed plugin. Plugins are written by other people. Their
-// servers therefore need approval as a project's servers do, whichever directory was searched.
+// pluginSources returns the configuration file of each Claude Code plugin that is installed for the directory dir.
+// Plugins are written by other people. Their servers therefore need approval as a project's servers do, even if dir is
+// the person's own.
 func (l *loader) pluginSources(p clientconfig.Provider, at clientconfig.FileLocation, dir string) (all []sourceFile) {
 	list, settings := clientconfig.PluginFiles(l.BaseDirs)
 	if list == "" {
@@ -24,7 +25,8 @@ func (l *loader) pluginSources(p clientconfig.Provider, at clientconfig.FileLoca
 	return all
 }
 
-// pluginFiles returns the paths of the files that list the installed plugins and enable them.
+// pluginFiles returns the paths of two files: the list of installed plugins, and the settings that can disable plugins.
+// It returns nil if their location is unknown.
 func (l *loader) pluginFiles() (paths []string) {
 	list, settings := clientconfig.PluginFiles(l.BaseDirs)
 	if list == "" {

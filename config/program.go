@@ -29,8 +29,8 @@ func HashProgram(path string) (ProgramFile, error) {
 	return p, err
 }
 
-// readProgramInfo is HashProgram, and also returns the file's info. The info is nil if the file changed while it was
-// read.
+// readProgramInfo is like HashProgram, and also returns the os.FileInfo of the file. This info is nil if the file
+// changed while it was read.
 func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 	if _, err := statProgram(path); err != nil {
 		return ProgramFile{}, nil, err
@@ -63,7 +63,8 @@ func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 	return p, after, nil
 }
 
-// CheckUnchanged returns a *ProgramChangedError if the file is missing or its content no longer has the digest.
+// CheckUnchanged returns a *ProgramChangedError if the file is missing or its content no longer has the digest. It also
+// returns this error for the zero value, which means that no file was approved.
 func (p ProgramFile) CheckUnchanged() error { return p.checkUnchangedBy(HashProgram) }
 
 func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error)) error {
@@ -87,7 +88,7 @@ func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error))
 }
 
 // A ProgramChangedError reports that a program's file differs from the approved file. Path is empty if no file was
-// approved, because the file did not exist then.
+// approved, because the file did not exist at the time of the approval.
 type ProgramChangedError struct{ Path, Why string }
 
 // Error returns a message that names the file and the change.
@@ -101,7 +102,7 @@ func (e *ProgramChangedError) Error() string {
 // FaultCode returns PolicyBlocked: a retry cannot succeed before a person has reviewed the change.
 func (e *ProgramChangedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// The names of a program's facts, and the prefix of its digest.
+// The names of the facts about a program file, and the text before the digest in the value of the second fact.
 const (
 	programFactName  = "program"
 	digestFactName   = "program digest"

@@ -72,7 +72,8 @@ func (p *ProgramCache) Hash(path string) (ProgramFile, error) {
 // CheckUnchanged is like ProgramFile.CheckUnchanged, but may use a cached digest.
 func (p *ProgramCache) CheckUnchanged(was ProgramFile) error { return was.checkUnchangedBy(p.Hash) }
 
-// statProgram returns the info of a program's file, and an error if the file must not be read.
+// statProgram returns the os.FileInfo of a program's file. It returns an error if the file is missing, not regular or
+// too large.
 func statProgram(path string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,7 +92,8 @@ func checkRegularFile(path string, info os.FileInfo) error {
 	return nil
 }
 
-// unchangedFile reports whether two infos describe the same unchanged file; false if the system provides no identity.
+// unchangedFile reports whether two infos have the same fileIdentity, so the file did not change between them. It
+// returns false if the system provides no identity.
 func unchangedFile(before, after os.FileInfo) bool {
 	a, ok := identifyFile(before)
 	b, _ := identifyFile(after)

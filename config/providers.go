@@ -64,8 +64,9 @@ func ProjectFile(o Options) (string, error) {
 	return filepath.Join(l.Project, ".drawbridge", "mcp.json"), nil
 }
 
-// SourceFiles returns the paths of all files that Load would read, in order, whether the files exist or not. A change
-// to one of them may change the configuration. The error is that of Load for a path that a person named.
+// SourceFiles returns the paths of the files whose change may change the result of Load, whether the files exist or
+// not. First come the files that Load reads, in order. If a directory is searched, the files that list and disable
+// plugins follow. The error is that of Load for a path that a person named.
 func SourceFiles(o Options) ([]string, error) {
 	l, err := newLoader(o)
 	if err != nil {

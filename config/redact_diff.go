@@ -19,7 +19,7 @@ const maxDiffLine = 160
 
 // redactedDiff returns a unified diff of a file in which possible secrets are replaced. before and after are the
 // contents; nil means that the file does not exist. The diff shows names, punctuation, booleans, small numbers, and the
-// words in shown. It is empty if the file does not change.
+// words in shown; all other text is replaced by "…". The result is empty if the file does not change.
 //
 // A JSON file with a line that is too long to show is first split into one line for each value.
 func redactedDiff(path string, before, after []byte, shown []string) string {

@@ -24,9 +24,9 @@ var secretValue = lazyregexp.New(
 // envVariableName matches a value that is the name of an environment variable in upper case.
 var envVariableName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
-// findPlaintextSecrets returns names for the values of a row, as written, that look like secrets in plain text.
-// Examples are "env GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret".
-// References and commands are not secrets.
+// findPlaintextSecrets returns a name for each value of a row that looks like a secret in plain text. Examples of names
+// are "env GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". row is the row as
+// written. References and commands are not secrets.
 func findPlaintextSecrets(row json.RawMessage) []string {
 	root, err := configfile.ParseJSON(row)
 	if err != nil {
@@ -106,7 +106,8 @@ func isPlaintextSecret(name, value string) bool {
 	return len(value) >= 6 && !strings.ContainsAny(value[:1], "/~.") && strings.Trim(value, "0123456789") != ""
 }
 
-// redactArgs returns the arguments with secrets replaced by "…". hidden names the replaced secrets.
+// redactArgs returns the arguments with possible secrets replaced by "…". hidden names the replaced secrets, such as
+// "args --api-key".
 func redactArgs(args []string) (shown, hidden []string) {
 	shown = slices.Clone(args)
 	for i, arg := range args {
@@ -140,8 +141,8 @@ func redactArgs(args []string) (shown, hidden []string) {
 }
 
 // redactURL returns a URL with its secrets replaced by "…". hidden names the secrets: a password, a user that is a
-// token, and parameters. A text that is not a URL is returned unchanged. The text may contain variables, so it is
-// parsed as written and not as a complete URL.
+// token, and query parameters. A text that is not a URL is returned unchanged. The text is not parsed as a complete
+// URL, because it may contain variables that are not expanded.
 func redactURL(text string) (shown string, hidden []string) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !schemeAtEnd().MatchString(scheme) {

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 )
 
-// PlaintextSecrets returns names for the values of a row, as written, that look like secrets in plain text. Examples
-// are "env GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". References to
-// variables, and commands, are not secrets. The result is a guess from names and known prefixes. It never contains a
-// value.
+// PlaintextSecrets returns a name for each value of a row that looks like a secret in plain text. Examples of names are
+// "env GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". row is the row as
+// written, such as Server.Raw. References and commands are not secrets. The result is a guess from the names and
+// prefixes of values, and contains no value.
 func PlaintextSecrets(row json.RawMessage) []string { return findPlaintextSecrets(row) }
 
 // RedactedCommandLine returns a description of the row in one line: the program and its arguments, or the url, as

@@ -18,8 +18,8 @@ const (
 	CommandPart  ValuePartKind = "command"
 )
 
-// A ValuePart is one part of a value that is resolved when its server is mounted. The resolved text is inserted
-// unchanged; references in it are not expanded.
+// A ValuePart is one part of a value that is not resolved when the configuration is read, but when the value is needed.
+// The text of a resolved part is used unchanged; references in it are not expanded.
 type ValuePart struct {
 	Kind ValuePartKind
 	// Text is the text of a LiteralPart, which may be a secret. For other kinds it is the target of the reference: the
@@ -27,7 +27,8 @@ type ValuePart struct {
 	Text string
 }
 
-// String returns the reference as written, or "…" for a LiteralPart, whose text may be a secret.
+// String returns the part as a reference, such as "${file:/run/token}". For a LiteralPart it returns "…", because the
+// text may be a secret.
 func (p ValuePart) String() string {
 	if p.Kind == LiteralPart {
 		return "…"
@@ -96,8 +97,9 @@ func expandReferences(s string, lookup func(string) (string, bool), missing func
 	}
 }
 
-// parseReference parses the text between the braces as a reference that is resolved later. ${file:-text} is not such a
-// reference, but a variable with a default.
+// parseReference parses the text between the braces of a placeholder as a reference to a file, a stored secret or a
+// command. The second result is false for other text. ${file:-text} is not such a reference, but a variable with a
+// default.
 func parseReference(inner string) (ValuePart, bool) {
 	kind, text, _ := strings.Cut(inner, ":")
 	switch kind := ValuePartKind(kind); kind {
@@ -107,8 +109,9 @@ func parseReference(inner string) (ValuePart, bool) {
 	return ValuePart{}, false
 }
 
-// resolveVariable returns the value of the variable that the text between the braces names. A name must not contain a
-// colon.
+// resolveVariable returns the value of the variable that the text between the braces of a placeholder names. If the
+// variable is not set, it returns the default in the text; without a default, the second result is false. A name must
+// not contain a colon.
 func resolveVariable(inner string, lookup func(string) (string, bool)) (string, bool) {
 	name, def, hasDefault := strings.Cut(inner, ":-")
 	if name == "" {
@@ -124,7 +127,8 @@ func resolveVariable(inner string, lookup func(string) (string, bool)) (string, 
 	return def, hasDefault
 }
 
-// joinLiteralParts joins literal parts. If a part must be resolved later, it returns that part as later and no text.
+// joinLiteralParts returns the joined texts of literal parts. If one of the parts is a reference, it returns this part
+// as later, and no text.
 func joinLiteralParts(parts []ValuePart) (s string, later *ValuePart) {
 	for i, p := range parts {
 		if p.Kind != LiteralPart {

@@ -12,8 +12,9 @@ import (
 // empty.
 type Root struct{ URI, Name string }
 
-// readRoots reads roots from a list of directories or file URIs, or from a table that maps names to them. Each root may
-// also be a table with a uri or a path, and a name. One such table may replace the whole list.
+// readRoots reads roots from a list, or from a table whose keys are the names of the roots. Each root is a directory, a
+// file URI, or a table with a uri or a path, and optionally a name. A single table of this kind may replace the whole
+// list.
 func (r *valueReader) readRoots(to *[]Root, v configfile.Node) error {
 	var roots []Root
 	ok := true

@@ -158,14 +158,14 @@ func (r *rowReader) workingDir() string {
 }
 
 // printableID returns the name with unsafe characters replaced and its length limited, because a stranger may have
-// written the file. A valid name is returned unchanged. An invalid name remains invalid.
+// written the file. A valid name is returned unchanged. The result for an invalid name is also invalid.
 func printableID(name string) drawbridge.ServerID {
 	const enough = 2 * drawbridge.MaxServerID
 	return drawbridge.ServerID(safetext.Line(safetext.Truncate(name, enough, safetext.Bytes, "…")))
 }
 
-// rowHash returns the row's Hash: the SHA-256 of the members with inHash, as JSON that is sorted by name at every
-// depth.
+// rowHash returns the row's Hash. It is the SHA-256 of the name and of the members with inHash, as JSON that is sorted
+// by name at every depth.
 func rowHash(in clientconfig.ServerRow) string {
 	kept := configfile.Node{Kind: configfile.Table,
 		Members: []configfile.Member{{Name: "name", Value: configfile.Node{Kind: configfile.Text, Text: in.Name}}}}
@@ -178,8 +178,8 @@ func rowHash(in clientconfig.ServerRow) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// nativeRow returns the row in the object form, without its name. Known members come first, in the order of
-// DocumentedFields, then the unknown members.
+// nativeRow returns the row as an object that does not contain the server's name. Known members come first, in the
+// order of DocumentedFields, then the unknown members.
 func nativeRow(in clientconfig.ServerRow) configfile.Node {
 	row := configfile.Node{Kind: configfile.Table}
 	for _, known := range rowMemberTable {
@@ -286,8 +286,9 @@ func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
 	return pairs
 }
 
-// expandValue expands a value of env or headers: variables within it, or a variable's name as the complete value. If
-// the content of a variable looks like a command or a name, it is not interpreted.
+// expandValue returns a value of env or headers with its variables expanded. If the whole value is the name of a
+// variable that is set and not empty, the result is the content of this variable. Content of a variable that looks like
+// a command or a variable's name is not interpreted again.
 func (r *rowReader) expandValue(member, name, written string) string {
 	kind := strings.TrimSuffix(member, "s") + " "
 	value := r.readSecret(kind+name, written)

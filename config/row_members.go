@@ -7,8 +7,8 @@ import (
 // A rowMember describes one member of a row: its documentation and the function that reads it.
 type rowMember struct {
 	name, typ, def, doc string
-	// inHash is set if the member counts in the row's hash. A change of such a member requires a new approval and
-	// invalidates stored data about the row.
+	// inHash is set if Server.Hash covers the member. A change of such a member requires a new approval and invalidates
+	// stored data about the row.
 	inHash bool
 	// read reads the member's value. It is nil for the name, which is read before the other members.
 	read func(r *rowReader, v configfile.Node)
@@ -33,6 +33,7 @@ var rowMemberTable = []rowMember{
 		"environment variables for the program, in addition to the base environment; see Values",
 		true, func(r *rowReader, v configfile.Node) { r.server.Env = r.readPairs("env", v) }},
 	// A server in the user's own files runs once for all clients, which may have different working directories.
+	// Therefore its program starts in the home directory by default.
 	{"cwd", "string", "your home; in a project its directory; with --mcp the working directory",
 		"the program's working directory; a relative path starts at Drawbridge's working directory; variables are expanded",
 		true, func(r *rowReader, v configfile.Node) { r.server.Cwd = r.readText("cwd", v) }},

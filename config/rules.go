@@ -29,7 +29,8 @@ func looksLikeRules(section configfile.Member) bool {
 }
 
 // readPolicyTable reads the table "tools.policy". The table is in force unless it contains enabled = false. The error
-// joins a *configfile.Error for each mistake. A rule with a mistake is stored without the invalid members.
+// joins a *configfile.Error for each mistake. A rule with a mistake is still stored, without its invalid members; the
+// caller must not use the rules if there is an error.
 func (r *rulesReader) readPolicyTable(v configfile.Node) error {
 	r.defaultEffect = drawbridge.Allow
 	t := ruleTable{name: "tools.policy", inForce: true, effectMember: "effect", fallback: &r.defaultEffect,
@@ -74,7 +75,7 @@ func (r *rulesReader) activeRules() *drawbridge.Rules {
 	return &out
 }
 
-// A ruleTable is a table of rules and the way to read it.
+// A ruleTable contains the rules of one table, and the parameters for reading this table.
 type ruleTable struct {
 	name    string
 	inForce bool
@@ -225,8 +226,8 @@ func policyMemberNames() []string {
 		"paths", "args_match", "args", "when"}
 }
 
-// readStrings reads a string or a list of strings. It returns an error if *to is already set, because a member that has
-// two names must not occur under both names.
+// readStrings reads a string or a list of strings. It returns an error if *to is already set. This happens if a rule
+// contains both names of a member that has two names, such as tool and tools.
 func readStrings(to *[]string, m configfile.Member) error {
 	list, ok := m.Value.TextValues()
 	if word, one := m.Value.TextValue(); one {
@@ -269,7 +270,7 @@ func readArgConditions(rule *drawbridge.Rule, m configfile.Member) error {
 		}
 		if err != nil {
 			errs = append(errs, err)
-			continue // a part of a condition would have another meaning
+			continue // a condition without its invalid member would match other calls
 		}
 		rule.Args = append(rule.Args, c)
 	}

@@ -12,7 +12,7 @@ type settingName struct{ section, name string }
 
 func (n settingName) String() string { return n.section + "." + n.name }
 
-// otherSettingNames lists settings that other programs name differently. Each has the other program's name and
+// otherSettingNames lists settings that other programs name differently. Each element has the other program's name and
 // Drawbridge's name for the same setting.
 var otherSettingNames = []struct{ other, ours settingName }{
 	{settingName{"mcp", "default_env_isolation"}, settingName{"mcp", "env_isolation"}},
@@ -21,7 +21,8 @@ var otherSettingNames = []struct{ other, ours settingName }{
 	{settingName{"llm.orchestrator", "embedding_model"}, settingName{embeddingTable, "model"}},
 }
 
-// findSetting returns the setting with the given name, or with that name in another program; nil if there is none.
+// findSetting returns the setting with the given name, which may be the name in another program (see
+// otherSettingNames). It returns nil if there is none.
 func findSetting(section, name string) *setting {
 	for _, n := range otherSettingNames {
 		if n.other == (settingName{section, name}) {
@@ -54,8 +55,8 @@ func settingNames(section string) (names []string) {
 	return names
 }
 
-// checkOnlyName returns an error if the setting was already set under another name, since only one of both values could
-// have an effect.
+// checkOnlyName returns an error if the file already sets the same setting under another name, since only one of both
+// values could have an effect.
 func (r *settingsReader) checkOnlyName(found *setting, name string, line int) error {
 	ours := settingName{found.section, found.name}
 	if before, ok := r.setAs[ours]; ok && before != name {

@@ -16,11 +16,11 @@ import (
 type Settings struct {
 	// Naming is the style of tool names: "qualified", "mcp" or "bare".
 	Naming string
-	// FirstListWait is how long the first list request waits for servers that were never started before. A negative
-	// value means no wait.
+	// FirstListWait is how long the first list request of a client waits for servers that were never started before.
+	// The tools of such servers are not known yet. A negative value means no wait.
 	FirstListWait time.Duration
 	// ProbeTimeout limits the detection of a server's protocol. ConnectTimeout limits connecting to a server and
-	// listing its tools. CallTimeout limits a call; each progress notification restarts this time.
+	// listing its tools. CallTimeout limits a call; each progress notification restarts this timeout.
 	ProbeTimeout, ConnectTimeout, CallTimeout time.Duration
 	// IdleStop is the time without calls after which a stdio server is stopped. A negative value never stops it.
 	IdleStop time.Duration
@@ -45,7 +45,7 @@ type Settings struct {
 	ElicitationTimeout time.Duration
 	// ElicitationWarnings marks form fields that ask for secrets, so that the client can warn; nil means true.
 	ElicitationWarnings *bool
-	// AskTimeout is how long a call waits for a person's approval.
+	// AskTimeout is how long a call waits for a person's approval; then the call is refused.
 	AskTimeout time.Duration
 	// AskNotice shows a desktop notification for each call that waits for approval; nil means false. AskWebhook is a
 	// URL that receives a POST request for each such call; empty means no webhook. AskWebhookSecretFile is the path of
@@ -65,10 +65,11 @@ type Settings struct {
 	MaxBody int64
 	// PageSize is the maximum number of items on a page of a list.
 	PageSize int
-	// SpotlightHTTP marks results as foreign text for all HTTP clients. It applies to rows without the member fence.
+	// SpotlightHTTP marks results as foreign text for all HTTP clients. It applies to the results of servers whose row
+	// has no member fence.
 	SpotlightHTTP *bool
-	// SpotlightClients does the same for clients with these names, over HTTP and stdio. A client's name is the name
-	// that it declares, or the name of its token.
+	// SpotlightClients marks results as foreign text for clients with these names, over HTTP and stdio. It applies to
+	// the same servers as SpotlightHTTP. A client's name is the name that it declares, or the name of its token.
 	SpotlightClients []string
 	// Clients maps the declared name of each of the person's own clients to the client's scopes; "*" means all other
 	// clients.
@@ -81,8 +82,8 @@ type Settings struct {
 
 	// Rules decide which caller may call which tool; nil if there are no rules. The policy package validates them.
 	Rules *drawbridge.Rules
-	// InactiveRules describes rules that are not in force because "enabled" is missing, as "file:line: text". It is
-	// empty if there are none.
+	// InactiveRules describes rules that have no effect because their table does not contain "enabled", as "file:line:
+	// text". It is empty if there are no such rules.
 	InactiveRules string
 
 	// Vectors configures the store for vectors of tools.
@@ -316,7 +317,8 @@ type settingsReader struct {
 	settings Settings
 	rules    rulesReader
 	problems []*configfile.Error
-	// setAs maps each setting that was read to the name under which the file contains it.
+	// setAs maps each setting that was read to the name by which the file sets it. The name may be the one of another
+	// program.
 	setAs map[settingName]string
 }
 

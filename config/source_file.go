@@ -18,7 +18,7 @@ type sourceFile struct {
 	kind     OriginKind
 	provider string
 	dialect  *clientconfig.Dialect
-	// dir is the directory whose search found the file; empty if a person named the file itself.
+	// dir is the directory in which Load found the file; empty if a person named the file itself.
 	dir string
 	// namedByPerson is set if a person named the file itself: problems in the file are errors, and not warnings.
 	namedByPerson bool
@@ -64,7 +64,7 @@ func uniqueSources(all []sourceFile) []sourceFile {
 		src.namedByPerson = kept[i].namedByPerson || src.namedByPerson
 		src.readRows = kept[i].readRows || src.readRows
 		src.readSettings = kept[i].readSettings || src.readSettings
-		// The file's format depends on its path in the person's own files, and not on its path in the project.
+		// The file's format depends on its path among the person's own files, so src replaces the project's source.
 		if kept[i].kind == OriginProject && src.kind != OriginProject {
 			kept[i] = src
 		}

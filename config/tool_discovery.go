@@ -9,24 +9,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ToolDiscovery configures the search for tools. A zero field means the default.
+// ToolDiscovery configures the search for tools. With the search, a client does not receive all tools; it finds tools
+// by asking a question. A zero field means the default.
 type ToolDiscovery struct {
 	// Enabled controls whether the search is on; nil means the default. If it is false, clients and the models that
 	// Drawbridge runs receive all tools.
 	Enabled *bool
-	// Mode decides which tools external clients receive in a list: "direct", "auto" or "search".
+	// Mode decides which tools are in the lists for external clients. "direct" lists all tools. "search" lists
+	// find_tools, call_tool and the tools in AlwaysInclude. "auto" is "search" for callers above SearchAbove, and
+	// otherwise "direct".
 	Mode string
-	// TopK is the maximum number of tools found for a question; a negative value means no limit.
+	// TopK is the maximum number of tools found for a question. A negative value means no limit, and turns the search
+	// off.
 	TopK int
-	// MinScore is the minimum cosine similarity between a question and a tool. RelativeScore is the minimum score as a
-	// share of the best tool's score. A negative value means no minimum.
+	// MinScore is the minimum cosine similarity between a question and a tool. RelativeScore is the minimum score of a
+	// tool as a share of the best tool's score. Tools below a minimum are left out, except the best tool. A negative
+	// value means no minimum.
 	MinScore, RelativeScore float64
-	// AlwaysInclude are globs for the listed names of tools that are always listed.
+	// AlwaysInclude are globs. Tools whose listed name matches one of them are always listed.
 	AlwaysInclude []string
-	// SearchAbove is a number of tokens. If a caller's tool definitions have more tokens, the mode auto uses search.
-	// Tools in AlwaysInclude are not counted.
+	// SearchAbove is a number of tokens. If the definitions of a caller's tools have more tokens, "auto" is "search"
+	// for this caller. Tools in AlwaysInclude are not counted.
 	SearchAbove int
-	// ForwardOutputSchema adds tools' output schemas for models that Drawbridge runs; nil means the default.
+	// ForwardOutputSchema adds the output schemas of tools to their descriptions, for models that Drawbridge runs; nil
+	// means the default. The schemas may be large:
 	// OutputSchemaHintBytes limits their size.
 	ForwardOutputSchema   *bool
 	OutputSchemaHintBytes int

@@ -13,8 +13,8 @@ import (
 // .yml, otherwise JSON.
 //
 // If change returns an error, UpdateFile writes nothing and returns this error unchanged. Any other error is a
-// *drawbridge.Fault. The old or the new content cannot be parsed, or the file is not regular or larger than MaxFile. Or
-// the file cannot be locked, read or written.
+// *drawbridge.Fault. It reports that the old or the new content cannot be parsed, or that the file is not regular or is
+// larger than MaxFile. It also reports that the file cannot be locked, read or written.
 func UpdateFile(path string, change func([]byte) ([]byte, error)) error {
 	format := configfile.FormatOf(path)
 	return configfile.RewriteFile(path, func(before configfile.FileState) (configfile.FileState, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// transportTypes maps the values that the member type of a row may have to transports.
+// transportTypes maps each valid value of a row's member type to the name of the transport.
 var transportTypes = map[string]string{
 	"stdio":           "stdio",
 	"local":           "stdio",

@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A valueReader reads values of settings and expands variables in them. The text of an error continues a message that
-// begins with the setting's name, and contains no value.
+// A valueReader reads values of settings and expands variables in them. The caller puts the setting's name before the
+// text of an error, such as "must be a path, not a URL". The text contains no value.
 type valueReader struct {
 	// Dir is the directory at which relative paths start. Home is the directory that "~" means.
 	Dir, Home string
@@ -21,7 +21,7 @@ type valueReader struct {
 }
 
 // expandText returns a text with variables expanded. An unset variable is an error, because the result would be
-// incomplete.
+// incomplete. A reference to a file, a stored secret or a command is also an error.
 func (r *valueReader) expandText(v configfile.Node) (string, error) {
 	s, ok := v.TextValue()
 	if !ok || s == "" {
@@ -113,8 +113,8 @@ func (r *valueReader) readDatabaseURL(to *string, v configfile.Node) error {
 // urlScheme matches the start of a URL (RFC 3986, 3.1).
 var urlScheme = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// lowerScheme returns the URL with its scheme in lower case. The error reports a missing scheme or a scheme that is not
-// in known, and contains nothing of the URL except the scheme.
+// lowerScheme returns the URL with its scheme in lower case. The error reports a missing scheme, or a scheme that is
+// not in known. It contains no part of the URL except the scheme.
 func lowerScheme(s, what string, known ...string) (string, error) {
 	begin := urlScheme().FindString(s)
 	scheme := strings.ToLower(strings.TrimSuffix(begin, "://"))

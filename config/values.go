@@ -122,7 +122,8 @@ func readScopesByName(to *map[string][]string, v configfile.Node, empty bool) er
 	return nil
 }
 
-// maxCollectionName is the maximum number of bytes of a collection's name. It leaves room for suffixes.
+// maxCollectionName is the maximum number of bytes of a collection's name. It leaves room for the suffixes that are
+// appended to the name.
 const maxCollectionName = 48
 
 // readCollectionName reads a name that every vector store accepts, with the characters a to z, 0 to 9 and _.

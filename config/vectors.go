@@ -7,7 +7,7 @@ import (
 // VectorStoreSettings configures the store for vectors of tools.
 type VectorStoreSettings struct {
 	// Store is the URL of the store as parts, which are resolved when the store is first needed. The text of a resolved
-	// reference is escaped for use in a URL. An empty Store means the store for all other data.
+	// reference is escaped for use in a URL. If Store is empty, the vectors are in the store of all other data.
 	Store []ValuePart
 	// Collection is the name of the table, or the prefix of the collections, in Store; empty means the default.
 	Collection string

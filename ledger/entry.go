@@ -36,7 +36,7 @@ func (c EnrolledCard) Key() CardKey {
 	return ContentKey(QualifiedName(string(c.Server), c.Tool), rawjson.Get(c.Definition, "inputSchema"))
 }
 
-// An Entry is one event of the log.
+// An Entry is one event of the log: the enrolment or the retirement of a tool.
 type Entry struct {
 	Op     EntryOp
 	Key    CardKey
@@ -49,8 +49,8 @@ type Entry struct {
 	At time.Time
 }
 
-// compareEntries orders entries by Seq. A journal never writes two entries with the same Seq. For such entries the
-// other fields determine the order, so that the fold is always the same.
+// compareEntries orders entries by Seq. A journal never writes two entries with the same Seq. If there are such entries
+// nevertheless, the other fields determine their order, so that the fold is always the same.
 func compareEntries(a, b Entry) int {
 	if c := cmp.Compare(a.Seq, b.Seq); c != 0 {
 		return c
@@ -72,15 +72,15 @@ func compareCards(a, b *EnrolledCard) int {
 		bytes.Compare(a.Definition, b.Definition))
 }
 
-// A Journal stores logs. Each log is a stream, identified by its name. Several processes may append to one stream.
+// A Journal stores logs. Each log is a stream with a name. Several processes may append to one stream.
 type Journal interface {
 	// Append adds the entries to the end of a stream: either all of them or none. It returns the entries with Seq and
 	// At set. Seq counts from 1 without gaps, and At is the journal's own time. After an error nothing was added,
 	// unless the error is a *drawbridge.Fault with Ambiguous set.
 	Append(ctx context.Context, stream string, entries []Entry) ([]Entry, error)
 
-	// Replay returns the entries of a stream in order; none if the stream does not exist. It returns an error for an
-	// entry that cannot be decoded. It does not verify the chain.
+	// Replay returns all entries of a stream in order; none if the stream does not exist. It returns an error for an
+	// entry that cannot be decoded. It does not verify the hash chain.
 	Replay(ctx context.Context, stream string) ([]Entry, error)
 }
 

@@ -17,12 +17,12 @@ type CardKey string
 
 const keyPrefix = "bk_"
 
-// ContentKey returns the key that is derived from a card's content. Equal qualified names and equal schemas have the
-// same key. The order of members and white space in the schema do not matter. A nil schema counts as null. A schema
-// that is not valid JSON is compared byte for byte.
+// ContentKey returns the key that is derived from a card's content: its qualified name and its input schema. Cards with
+// equal names and equal schemas have the same key. The order of members and white space in the schema do not matter. A
+// nil schema counts as null. A schema that is not valid JSON is compared byte for byte.
 //
 // The key contains the first half of the SHA-256 of {"name":…,"schema":…}. The hashed text is in the canonical form
-// of package rawjson with double numbers.
+// of package rawjson with DoubleNumbers.
 func ContentKey(qualified string, schema json.RawMessage) CardKey {
 	text := make([]byte, 0, len(qualified)+len(schema)+32)
 	text = append(text, `{"name":`...)

@@ -7,9 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Ledger is a log and its fold. It is immutable: each change returns a new ledger, and ledgers share their common
-// part. The time of a change depends on the number of new and live entries, and not on the length of the log. The zero
-// Ledger is empty. A Ledger is safe for concurrent use.
+// A Ledger is a log and its fold. It is immutable: each change returns a new ledger, which shares the earlier entries
+// with the old one. The time of a change depends on the number of new and live entries, and not on the length of the
+// log. The zero Ledger is empty. A Ledger is safe for concurrent use.
 type Ledger struct {
 	last     *batch
 	length   int
@@ -54,8 +54,8 @@ func (l Ledger) Append(entries ...Entry) Ledger {
 	return next
 }
 
-// Enrol adds cards. A card whose key is already live replaces the card with that key. Enrol returns the new ledger and
-// the appended entries.
+// Enrol returns a ledger with more cards, and the entries that were appended for them. If a live card has the same key
+// as a new card, the new card replaces it.
 func (l Ledger) Enrol(requests []EnrolRequest, at time.Time) (Ledger, []Entry) {
 	entries := make([]Entry, 0, len(requests))
 	for _, r := range requests {
@@ -67,14 +67,14 @@ func (l Ledger) Enrol(requests []EnrolRequest, at time.Time) (Ledger, []Entry) {
 	return l.appendNew(entries, at)
 }
 
-// Retire removes the card with the given key. It appends an entry even if no live card has the key. Retire returns the
-// new ledger and the appended entries.
+// Retire returns a ledger without the live card that has the given key, and the entry that was appended. An entry is
+// appended even if no live card has the key.
 func (l Ledger) Retire(key CardKey, server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
 	return l.appendNew([]Entry{{Op: OpRetire, Key: key, Server: server}}, at)
 }
 
-// RetireServer removes all live cards of a server. It returns the new ledger and the appended entries. For a server
-// without live cards it appends no entries.
+// RetireServer returns a ledger without the live cards of a server, and the entries that were appended. For a server
+// without live cards, no entries are appended.
 func (l Ledger) RetireServer(server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
 	entries := l.LiveByServer(server)
 	for i, e := range entries {

@@ -15,7 +15,8 @@ func ServerOf(name drawbridge.CardName) drawbridge.ServerID {
 }
 
 // ToolOf returns the tool in a qualified name: the text after the first "__". If [ServerOf] returns no server, ToolOf
-// returns the whole name. The result may be wrong for the same names; use the Tool of a [drawbridge.Spec] instead.
+// returns the whole name. For a name that was shortened or has another style, the result may be wrong; use the Tool of
+// a [drawbridge.Spec] instead.
 func ToolOf(name drawbridge.CardName) string {
 	_, tool := split(name)
 	return tool

@@ -18,25 +18,27 @@ type Record struct {
 	Stream string
 	Seq    uint64
 	At     time.Time
-	// Kind is the operation. Key is the key of the card.
+	// Kind is the operation of the entry, an EntryOp. Key is the key of the card.
 	Kind, Key string
 	// Body is one line of JSON. For an enrolment, it is followed by a line feed and the card's definition, byte for
 	// byte as the server sent it.
 	Body []byte
-	// Prev is the hash of the previous record, zero for the first record. Hash is the hash of this record.
+	// Prev is the hash of the previous record in the log; it is zero in the first record. Hash is the hash of this
+	// record.
 	Prev, Hash [32]byte
 }
 
-// A recordHead is the first line of a body.
+// A recordHead is the JSON in the first line of a record's body. Row is the card's ConfigHash.
 type recordHead struct {
 	Server drawbridge.ServerID `json:"server"`
 	Tool   string              `json:"tool,omitempty"`
 	Row    string              `json:"row,omitempty"`
 }
 
-// EncodeEntry returns the record of an entry, without Stream, Prev and Hash. It returns an error for an entry that
-// DecodeRecord could not restore. Valid entries are a retirement without a card, and an enrolment of a card of the
-// entry's own server with a JSON definition. Errors contain only the key and the server of the card.
+// EncodeEntry returns the record of an entry, without Stream, Prev and Hash. It accepts two kinds of entries: a
+// retirement without a card, and an enrolment of a card of the entry's own server. The card's definition must be JSON.
+// For other entries, which DecodeRecord could not restore, it returns an error. Errors contain only the key and the
+// server of the card.
 func EncodeEntry(e Entry) (Record, error) {
 	h := recordHead{Server: e.Server}
 	var definition []byte
@@ -63,8 +65,8 @@ func EncodeEntry(e Entry) (Record, error) {
 }
 
 // DecodeRecord returns the entry of a record. The entry's card shares memory with the record's body. If the body is
-// damaged, the error is a *ChainError with DamageTorn, which contains no part of the body. DecodeRecord does not verify
-// the chain.
+// damaged, the error is a *ChainError with DamageTorn, which contains no part of the body. An unknown Kind is also an
+// error. DecodeRecord does not verify the hash chain.
 func DecodeRecord(r Record) (Entry, error) {
 	e := Entry{Op: EntryOp(r.Kind), Key: CardKey(r.Key), Seq: r.Seq, At: r.At}
 	line, definition, more := bytes.Cut(r.Body, []byte{'\n'})
@@ -89,10 +91,10 @@ func DecodeRecord(r Record) (Entry, error) {
 	return e, nil
 }
 
-// ChainHash returns the hash of record r that follows a record with the hash prev. It ignores the fields Prev and Hash
-// of r. It is the SHA-256 of prev, Seq, the seconds and nanoseconds of At since 1970, Stream, Kind, Key and Body, in
-// this order. Numbers have eight bytes, big endian. Stream, Kind, Key and Body are each preceded by their length as
-// such a number.
+// ChainHash returns the hash of record r if it follows a record with the hash prev. It ignores the fields Prev and Hash
+// of r. The result is the SHA-256 of prev, Seq, the seconds of At, its nanoseconds, Stream, Kind, Key and Body, in this
+// order. Seconds count from 1970. Numbers have eight bytes, big endian. Stream, Kind, Key and Body are each preceded by
+// their length as such a number.
 func ChainHash(prev [32]byte, r Record) [32]byte {
 	var room [2048]byte // nearly always large enough
 	text := append(room[:0], prev[:]...)

@@ -20,7 +20,8 @@ type Snapshot struct {
 // its key, and has no effect if no such card is live.
 func FoldEntries(entries []Entry) Snapshot { return Snapshot{}.fold(entries) }
 
-// FoldStream returns the fold of a journal's stream. The error is that of the journal.
+// FoldStream returns the fold of a journal's stream. If the journal is a [StreamFolder], the journal computes the fold.
+// The error is that of the journal.
 func FoldStream(ctx context.Context, j Journal, stream string) (Snapshot, error) {
 	if f, ok := j.(StreamFolder); ok {
 		return f.FoldStream(ctx, stream)
@@ -29,11 +30,12 @@ func FoldStream(ctx context.Context, j Journal, stream string) (Snapshot, error)
 	return FoldEntries(entries), err
 }
 
-// With returns the snapshot with more entries applied, such as the result of [Journal].Append. The entries must come
-// after all entries of the snapshot. The log itself is not needed.
+// With returns the snapshot with more entries applied, such as the result of [Journal].Append. The Seq of each of these
+// entries must be higher than HighWater. The log itself is not needed.
 func (s Snapshot) With(entries ...Entry) Snapshot { return s.fold(entries) }
 
-// fold returns the snapshot with more entries applied, which must come after the entries of s.
+// fold returns the snapshot with more entries applied. The Seq of each of these entries must be higher than
+// s.highWater.
 func (s Snapshot) fold(entries []Entry) Snapshot {
 	if !slices.IsSortedFunc(entries, compareEntries) {
 		entries = slices.SortedFunc(slices.Values(entries), compareEntries)
@@ -54,8 +56,9 @@ func (s Snapshot) fold(entries []Entry) Snapshot {
 	return s
 }
 
-// A snapshotBuilder builds a snapshot. A retired entry is first replaced by an empty entry, which removeGaps removes.
-// If a batch retires thousands of entries, the other entries are therefore moved only once.
+// A snapshotBuilder builds a snapshot. To remove an entry, it first replaces it by an empty entry; at the end,
+// removeGaps removes all empty entries. Even if thousands of entries are retired, the remaining entries are moved only
+// once.
 type snapshotBuilder struct {
 	live   []Entry
 	places map[CardKey]int

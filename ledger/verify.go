@@ -10,8 +10,8 @@ type DamageKind string
 
 // The kinds of damage.
 const (
-	// DamageMissing means that the record does not exist, although a later record exists or the journal stored its
-	// number.
+	// DamageMissing means that the record does not exist. It should exist, because a later record exists or because the
+	// journal stored its number.
 	DamageMissing DamageKind = "missing"
 	// DamageTorn means that the record was written incompletely or cannot be decoded.
 	DamageTorn DamageKind = "torn"
@@ -33,14 +33,15 @@ func (b *ChainError) Error() string {
 	return fmt.Sprintf("record %d of %s: %s", b.Seq, b.Stream, b.Damage)
 }
 
-// VerifyChains verifies the chains of all streams from their first records. It returns a *ChainError for the first
-// record that is missing, torn, out of order or edited. If records yields an error first, it returns that error.
+// VerifyChains verifies the hash chains of all streams from their first records. It returns a *ChainError for the first
+// record that is missing, torn, out of order or edited. If records yields an error before such a record, VerifyChains
+// returns that error.
 func VerifyChains(records iter.Seq2[Record, error]) error {
 	return VerifyChainsAfter(Record{}, records)
 }
 
-// VerifyChainsAfter is like [VerifyChains], but the chain of one stream starts after a record that no longer exists.
-// before contains the Stream, Seq and Hash of that record.
+// VerifyChainsAfter is like [VerifyChains], but the first records of one stream were removed. before contains the
+// Stream, Seq and Hash of the last removed record.
 func VerifyChainsAfter(before Record, records iter.Seq2[Record, error]) error {
 	type link struct {
 		seq  uint64
@@ -50,7 +51,8 @@ func VerifyChainsAfter(before Record, records iter.Seq2[Record, error]) error {
 	var gap *ChainError
 	for r, err := range records {
 		if gap != nil {
-			// The missing record may come later, out of order. Other damage is not searched for.
+			// A record is missing. The following records are read only to decide whether the missing record comes
+			// later, out of order.
 			if err != nil {
 				break
 			}

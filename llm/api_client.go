@@ -20,8 +20,8 @@ import (
 const (
 	// defaultTimeout is the default time limit of one request.
 	defaultTimeout = 30 * time.Second
-	// maxAttempts is the maximum number of attempts for a request. firstRetryPause is the default pause after the first
-	// attempt.
+	// maxAttempts is the maximum number of attempts for a request. firstRetryPause is the pause after the first
+	// attempt, unless the provider asks for another pause. The pause doubles after each attempt.
 	maxAttempts     = 3
 	firstRetryPause = 100 * time.Millisecond
 	// maxRetryPause is the maximum pause before another attempt. If the provider asks for a longer pause, its error is
@@ -36,7 +36,7 @@ type Endpoint struct {
 	// BaseURL is the address up to the path of the API; empty means the provider's own address.
 	BaseURL string
 	// FindKey returns the key. It is called when the key is first needed, and again after the provider refused the key.
-	// A nil FindKey means no key. Its error is shown to people and must not contain a secret.
+	// A nil FindKey means no key. The error of FindKey is shown to people and must not contain a secret.
 	FindKey func(ctx context.Context) (drawbridge.Secret, error)
 	// Timeout is the time limit of one request; 0 means 30 seconds.
 	Timeout time.Duration
@@ -142,8 +142,8 @@ type apiRequest struct {
 	maxResponse int64
 }
 
-// postJSON sends a request and decodes the response into into. It repeats the request if another attempt may succeed
-// and ctx leaves enough time.
+// postJSON sends a request and decodes the response into into. After a temporary failure, it sends the request again,
+// if ctx leaves enough time, in total at most maxAttempts times.
 func (c *apiClient) postJSON(ctx context.Context, a apiRequest, into any) error {
 	body, err := json.Marshal(a.body)
 	if err != nil {

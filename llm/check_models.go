@@ -20,8 +20,8 @@ type CheckResult struct {
 	Subject string
 	// Answer describes the response for people; empty if there was no response.
 	Answer string
-	// Slow is a warning, with the next step, that the response took longer than a search waits; empty if it was fast
-	// enough.
+	// Slow is a warning if the response took longer than a search waits for the model. It also tells what to do; it is
+	// empty if the response was fast enough.
 	Slow string
 	// Skipped is true if the model was not tested because its key comes from a command.
 	Skipped bool
@@ -29,8 +29,8 @@ type CheckResult struct {
 	Err error
 }
 
-// CheckModels sends small test requests to the models that the settings name. If commands is false, it skips models
-// whose keys come from commands.
+// CheckModels sends small test requests to the models that the settings name. If commands is false, it executes no
+// command: it skips models whose keys come from commands.
 func CheckModels(ctx context.Context, o ModelOptions, commands bool) (all []CheckResult) {
 	o.OpenVectors = nil
 	s := o.Settings

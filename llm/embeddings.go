@@ -38,7 +38,8 @@ var defaultBaseURLs = map[string]string{
 }
 
 const (
-	// defaultBatch is the default limit of text-embeddings-inference; the other providers accept larger batches.
+	// defaultBatch is the default number of texts in one request. It is the limit of text-embeddings-inference; the
+	// other providers accept more texts.
 	defaultBatch = 32
 	// maxTextBytes is the maximum number of bytes of a text that are sent. Models accept 512 to 8,192 tokens, and the
 	// rest of a long text does not help to distinguish a tool from others.
@@ -52,7 +53,7 @@ const (
 // EmbeddingOptions select and configure the embedding model.
 type EmbeddingOptions struct {
 	Endpoint
-	// Provider is one of the constants above; empty means ProviderOpenAI.
+	// Provider is ProviderOpenAI, ProviderOllama, ProviderGemini or ProviderVoyage; empty means ProviderOpenAI.
 	Provider string
 	// Model is the provider's name of the model.
 	Model string
@@ -94,8 +95,8 @@ func NewEmbeddingClient(o EmbeddingOptions) (*EmbeddingClient, error) {
 	return &EmbeddingClient{o: o, client: c, base: base}, nil
 }
 
-// withVersionPath adds the version to an address without a path, and removes a trailing slash and a trailing
-// /embeddings.
+// withVersionPath returns the base URL base without a trailing slash and a trailing /embeddings. If no path remains, it
+// appends the API version of the provider, such as /v1.
 func withVersionPath(base, provider string) string {
 	base = strings.TrimRight(base, "/")
 	base = strings.TrimSuffix(base, "/embeddings")
@@ -112,7 +113,7 @@ func withVersionPath(base, provider string) string {
 func (e *EmbeddingClient) Close() error { return e.client.close() }
 
 // Model returns the name of the vector space: the provider, the model, and the other options on which the vectors
-// depend. The address is not a part of it.
+// depend. Vectors can be compared only within one vector space. The address of the model is not part of the name.
 func (e *EmbeddingClient) Model() string {
 	provider := e.o.Provider
 	if provider == ProviderOllama {
@@ -129,8 +130,8 @@ func (e *EmbeddingClient) Model() string {
 	return name
 }
 
-// Embed returns a vector for each text, in requests of at most Batch texts. At most the first 8,000 bytes of a text are
-// sent.
+// Embed returns a vector for each text, in requests of at most Batch texts. of tells the model whether the texts are
+// questions or documents. At most the first 8,000 bytes of a text are sent.
 func (e *EmbeddingClient) Embed(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
 	prefix := e.o.DocumentPrefix
 	if of == index.RoleQuery {
@@ -187,7 +188,7 @@ func (e *EmbeddingClient) embedOpenAI(ctx context.Context, of index.EmbedRole, t
 	return answer.orderedVectors(len(texts))
 }
 
-// embedGemini sends a request in Google's own format, which states whether the texts are questions or documents.
+// embedGemini requests vectors in Google's own format, which states whether the texts are questions or documents.
 func (e *EmbeddingClient) embedGemini(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
 	name := "models/" + strings.TrimPrefix(e.o.Model, "models/")
 	task := "RETRIEVAL_DOCUMENT"
@@ -240,7 +241,8 @@ var (
 	errVectorLengths = errors.New("the vectors of the answer differ in length")
 )
 
-// checkVectors returns an error if the number of vectors, a length or a value is invalid.
+// checkVectors returns an error if there is not one vector for each of texts texts, or if a vector has an invalid
+// length or value. If dimensions is not 0, each vector must have that length.
 func checkVectors(vectors [][]float32, texts, dimensions int) error {
 	if len(vectors) != texts {
 		return errVectorCount

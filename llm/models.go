@@ -27,11 +27,11 @@ type ModelOptions struct {
 	Embedder index.Embedder
 	Reranker index.Reranker
 	// OpenVectors opens the store of vectors if there is an embedding model; nil means a store in memory. If
-	// SearchInStore is true, the store itself searches its vectors.
+	// SearchInStore is true, the store searches its vectors, in place of Drawbridge.
 	OpenVectors   func() (VectorStoreCloser, error)
 	SearchInStore bool
-	// Resolver resolves references in keys. Environ is the environment of their commands. Known stores the keys that
-	// were found.
+	// Resolver resolves references in keys. Environ is the environment of the commands in such references. Keys that
+	// were found are added to Known, so that texts are redacted.
 	Resolver *secrets.Resolver
 	Environ  []string
 	Known    *secrets.KnownSecrets
@@ -45,7 +45,8 @@ type VectorStoreCloser interface {
 	Close() error
 }
 
-// ToolModels are the opened models. A nil *ToolModels has no models.
+// ToolModels are the opened models with which tools are searched. The methods of a nil *ToolModels act as if no model
+// is configured.
 type ToolModels struct {
 	embeddings *index.EmbeddingIndex
 	reranker   *index.HitReranker
@@ -200,7 +201,7 @@ func (o ModelOptions) KeyFinder(k config.SecretRef) func(context.Context) (drawb
 	}
 }
 
-// IndexOptions returns the options with which an index uses the models for its ranking.
+// IndexOptions returns the options that make a tool index use the models for its ranking.
 func (m *ToolModels) IndexOptions() index.Options {
 	if m == nil {
 		return index.Options{}
@@ -212,7 +213,7 @@ func (m *ToolModels) IndexOptions() index.Options {
 	return o
 }
 
-// EmbeddingIndex returns the index of vectors, or nil if there is no embedding model.
+// EmbeddingIndex returns the index of the tools' vectors, or nil if there is no embedding model.
 func (m *ToolModels) EmbeddingIndex() *index.EmbeddingIndex {
 	if m == nil {
 		return nil
@@ -236,7 +237,8 @@ func (m *ToolModels) Status() (s ModelStatus) {
 	return s
 }
 
-// Run computes vectors in the background until ctx ends.
+// Run computes the vectors of tools in the background until ctx ends. Without an embedding model, it returns nil at
+// once.
 func (m *ToolModels) Run(ctx context.Context) error {
 	if m == nil || m.embeddings == nil {
 		return nil

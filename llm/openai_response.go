@@ -16,7 +16,8 @@ type openAIResponse struct {
 	} `json:"data"`
 }
 
-// orderedVectors returns the vectors in the order of the texts. Vectors without an index must already be in that order.
+// orderedVectors returns the vectors in the order of the texts in the request. A vector without an index belongs to the
+// text at the same position. It returns an error if there is not exactly one vector for each text.
 func (a openAIResponse) orderedVectors(texts int) ([][]float32, error) {
 	if len(a.Data) != texts {
 		return nil, errVectorCount

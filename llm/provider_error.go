@@ -54,7 +54,7 @@ func (e *ProviderError) Error() string {
 // RetryAfter returns Delay.
 func (e *ProviderError) RetryAfter() time.Duration { return e.Delay }
 
-// Is reports whether target is index.ErrTextRefused and the provider refused the texts.
+// Is reports whether target is index.ErrTextRefused and the provider refused the texts, with status 400, 413 or 422.
 func (e *ProviderError) Is(target error) bool {
 	return target == index.ErrTextRefused && e.isAboutText()
 }
@@ -107,7 +107,8 @@ func providerErrorCode(raw []byte) string {
 	return firstCode(inner.Code, inner.Status, inner.Type)
 }
 
-// firstCode returns the first value that consists only of letters and underscores. Such a value cannot be a key.
+// firstCode returns the first value that is a string of only letters and underscores, or "" if there is none. Other
+// values are skipped, because an API key, which has other characters, must not appear in an error.
 func firstCode(all ...any) string {
 next:
 	for _, v := range all {
@@ -132,7 +133,7 @@ var (
 )
 
 // connectionError returns the reason why there is no response. Errors of net/http may contain sent or received data.
-// Only errors about the connection are therefore included.
+// Therefore, only the error of opening the connection is included in the result.
 func connectionError(err error) error {
 	dial, dialled := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

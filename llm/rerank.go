@@ -22,7 +22,8 @@ const (
 
 // RerankOptions select and configure the reranking model.
 type RerankOptions struct {
-	// Endpoint's BaseURL is the whole address; /rerank is appended if it does not end with that path.
+	// BaseURL of the Endpoint is the whole address, and is required. If it does not end with /rerank, that path is
+	// appended.
 	Endpoint
 	// Kind is RerankCohere or RerankTEI; empty means RerankCohere.
 	Kind string
@@ -64,7 +65,8 @@ func NewRerankClient(o RerankOptions) (*RerankClient, error) {
 // Close closes idle connections. The client may still be used afterwards.
 func (r *RerankClient) Close() error { return r.client.close() }
 
-// Rerank returns a score for each text. At most the first 8,000 bytes of a text are sent.
+// Rerank returns a score for each text: how well the text answers the question. At most the first 8,000 bytes of a text
+// are sent.
 func (r *RerankClient) Rerank(ctx context.Context, question string, texts []string) ([]float64, error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -98,7 +100,8 @@ type scoredText struct {
 
 var errScoreCount = errors.New("the answer has not a score for each text")
 
-// parseScores parses a response: a list, or an object with the list as results (Cohere, Jina) or data (Voyage).
+// parseScores returns the scores in a response, in the order of the texts. The response is a list, or an object that
+// contains the list as results (Cohere, Jina) or data (Voyage).
 func parseScores(raw json.RawMessage, texts int) ([]float64, error) {
 	var list []scoredText
 	if json.Unmarshal(raw, &list) != nil {

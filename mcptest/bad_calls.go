@@ -22,7 +22,8 @@ func hangForever(int) badAnswer {
 	}
 }
 
-// openingChunk and closingChunk are the parts of a response to a call before and after its text.
+// openingChunk returns the beginning of the response to the call m, up to the text of its content. closingChunk returns
+// the rest of the response after that text.
 func openingChunk(m mcp.Message) repeatedBytes {
 	return onceChunk([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) +
 		`,"result":{"resultType":"complete","content":[{"type":"text","text":"`))
@@ -69,8 +70,9 @@ func floodLogs(size int) badAnswer {
 
 func stormOfChanges(size int) badAnswer { return announceChanges(size, 0) }
 
-// announceChanges sends size notifications that the tools have changed, with a pause before each notification. It
-// starts at the first tools/list, and continues after the response until the server ends.
+// announceChanges returns a badAnswer that sends size notifications that the tools have changed, with a pause before
+// each notification. It starts at the first tools/list, and continues after the response until all are sent or the
+// server ends. It leaves the response itself to the honest server.
 func announceChanges(size int, pause time.Duration) badAnswer {
 	var begun sync.Once
 	return func(_ context.Context, c *serverSession, m mcp.Message, _ responseWriter) bool {
@@ -161,7 +163,8 @@ func halfMessage(size int) badAnswer {
 	}
 }
 
-// crash ends all connections. It does so in a goroutine of the server, because it also ends the request that calls it.
+// crash returns a badAnswer that ends all connections of the server. It ends them in a separate goroutine, because the
+// end of a connection waits for its requests, including the request that is being answered.
 func crash(int) badAnswer {
 	return func(ctx context.Context, c *serverSession, _ mcp.Message, _ responseWriter) bool {
 		c.Server.work.Go(func() {
@@ -203,7 +206,9 @@ func smuggle(size int) badAnswer {
 	}
 }
 
-// askAndAnswer handles a call with answer, which may ask the client, as an honest tool does.
+// askAndAnswer handles the tool call m with the function answer, as an honest server does. answer may send requests to
+// the client (ServerCall.AskClient). askAndAnswer returns false if the server does not speak the generation of the
+// call.
 func askAndAnswer(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter, answer AnswerFunc) bool {
 	era, caps, refused := c.eraOf(m)
 	if refused != nil {
@@ -249,7 +254,9 @@ func phish(int) badAnswer {
 	}
 }
 
-// uninvited sends requests to a client without checking its capabilities, and returns how many requests were answered.
+// uninvited sends requests to a client without checking its capabilities. In the stateful generation, it sends one
+// request of each kind, and returns the number of answers. In the stateless generation, it sends a sampling request
+// only.
 func uninvited(int) badAnswer {
 	return func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)
@@ -292,7 +299,8 @@ func endlessRounds(int) badAnswer {
 	}
 }
 
-// formFlood sends many elicitation requests at once. In the stateful generation, it returns how many were answered.
+// formFlood sends many elicitation requests at once. In the stateful generation, the result of the call is the number
+// of answered requests.
 func formFlood(size int) badAnswer {
 	return func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)
@@ -398,7 +406,8 @@ func unknownVersion(int) badAnswer {
 	}
 }
 
-// mixedEras answers a call in a session with an input_required result, which exists only in the stateless generation.
+// mixedEras answers a call in a stateful session with an input_required result, which exists only in the stateless
+// generation.
 func mixedEras(int) badAnswer {
 	return func(_ context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)

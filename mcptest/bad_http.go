@@ -11,10 +11,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// RedirectedMethod is the method of a recorded Request at the address to which Redirect sends calls.
+// RedirectedMethod is the Method of the Request that a server with the misbehaviour Redirect records when a client
+// follows its redirect. The Params of that Request are the Authorization header that the client sent.
 const RedirectedMethod = "elsewhere"
 
-// A badHTTPAnswer handles an HTTP request in place of the server, and reports whether it did.
+// A badHTTPAnswer handles an HTTP request in place of the server. It returns false if it did not handle the request;
+// the server then handles it.
 type badHTTPAnswer func(s *Server, w http.ResponseWriter, r *http.Request, m mcp.Message) bool
 
 // redirectCalls redirects calls to the same server under another host name, which is another origin.
@@ -36,7 +38,7 @@ func redirectCalls(int) badHTTPAnswer {
 	}
 }
 
-// refuseWithStatus answers calls with an HTTP status and a header, without a message.
+// refuseWithStatus answers calls with an HTTP status and a header, without a JSON-RPC message.
 func refuseWithStatus(status int, header, value string) func(int) badHTTPAnswer {
 	return func(int) badHTTPAnswer {
 		return func(s *Server, w http.ResponseWriter, _ *http.Request, m mcp.Message) bool {

@@ -14,7 +14,7 @@ import (
 )
 
 // answerToolList answers tools/list with the given tools. cursor is the cursor of the next page; empty means the last
-// page.
+// page. For other requests, answerToolList returns false.
 func answerToolList(c *serverSession, m mcp.Message, out responseWriter, cursor string, tools ...string) bool {
 	era, _, refused := c.eraOf(m)
 	if m.Method != mcp.MethodToolsList || refused != nil {

@@ -14,17 +14,19 @@ import (
 )
 
 const (
-	// childMark follows the token of a process that was forked by another process.
+	// childMark is appended to the token with which a process authenticates, if another process of the server forked
+	// it.
 	childMark = "+child"
-	// forked is the misbehaviour of a process that Forks has started: it stays connected.
+	// forked is the name of the misbehaviour of a process that Forks has started: it stays connected until the server
+	// ends.
 	forked = "forked"
-	// lingering is how long a process that should have ended stays. Processes that a failed test leaves behind end
-	// after this time.
+	// lingering is how long a process runs whose misbehaviour is that it does not exit. Processes that remain after a
+	// failed test end after this time.
 	lingering = 10 * time.Minute
 )
 
-// misbehaveAsProcess carries out the part of a misbehaviour that comes before any message. over reports whether the
-// process must exit, with the exit code code.
+// misbehaveAsProcess carries out the part of a misbehaviour that comes before any message. order contains the fields of
+// fakeServerVariable. If over is true, the process must exit with the exit code code.
 func misbehaveAsProcess(order []string, size int) (code int, over bool) {
 	switch order[2] {
 	case string(ExitAtOnce):

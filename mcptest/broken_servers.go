@@ -87,8 +87,8 @@ func sleepLong() int {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// ReadPID returns the process ID in the file that the grandchild of the server "forks" writes. As long as the
-// grandchild has not written the file, the error is fs.ErrNotExist.
+// ReadPID returns the process ID in the file that the grandchild of the named server "forks" writes. Before the
+// grandchild has written the file, the error is fs.ErrNotExist.
 func ReadPID(path string) (int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -2,10 +2,11 @@
 // misbehaves in a named way. A server is lenient: it validates only the parts of a request that it needs for its
 // response.
 //
-// NewServer returns a server of tools, prompts and resources. It speaks both generations of the protocol, and can be
-// reached in two ways at once. Stdio returns the configuration row of a server that is started as a process. HTTP
-// returns the row of a server on the loopback interface. In both cases, the functions run in the test itself and may
-// use its variables. Requests returns the messages that the server has received:
+// NewServer returns a server of tools, prompts and resources. It speaks both generations of the protocol: the stateful
+// versions up to 2025-11-25, and the stateless version 2026-07-28. Stdio returns the configuration with which
+// Drawbridge starts the server as a process. HTTP returns the configuration with which Drawbridge reaches the same
+// server over HTTP, on the loopback interface. In both cases, the functions run in the test itself and may use its
+// variables. Requests returns the messages that the server has received:
 //
 //	func TestMain(m *testing.M) {
 //		gateway.RunReaperProcess()
@@ -22,11 +23,12 @@
 //		…
 //	}
 //
-// The process that the row of Stdio starts is the test binary, executed again. In that process, RunIfServer copies
-// lines between the standard streams and the test, and no other code of the binary runs.
+// The process that the configuration of Stdio starts is the test binary, executed again. In that process, RunIfServer
+// copies lines between the standard streams and the test, and no other code of the binary runs.
 //
 // NewHostileServer returns a server with a Misbehaviour: for example, it hangs, floods its client, sends false tool
 // definitions, or shows forms that ask for passwords. A program that must withstand such servers can be tested with
-// each of Misbehaviours. The size of a misbehaviour limits its use of processes, memory and messages. All are released
-// when the test ends.
+// each of Misbehaviours. The size of a misbehaviour limits how many processes, bytes or messages it uses. When the test
+// ends, the server closes its connections. Its processes then exit; a Stubborn process exits after ten minutes at the
+// latest.
 package mcptest

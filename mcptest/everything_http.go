@@ -22,8 +22,8 @@ func HTTPModern() http.Handler {
 		&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 }
 
-// HTTPSSE returns EverythingServer over the HTTP+SSE transport of 2024-11-05. It answers a POST to its own path, the
-// first request of Streamable HTTP, with an error.
+// HTTPSSE returns EverythingServer over the HTTP+SSE transport of 2024-11-05. To a POST to the same path, with which
+// clients begin Streamable HTTP, it answers with an error.
 func HTTPSSE() http.Handler {
 	server := EverythingServer(legacyOnly())
 	return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)

@@ -23,8 +23,8 @@ func HTTPScript(script string, heard func(header http.Header, body []byte)) http
 	})
 }
 
-// HTTPModernOnly returns the server "modern-only" over HTTP. The stream of a subscription stays open until its client
-// ends the request.
+// HTTPModernOnly returns the named server "modern-only" over HTTP: a strict server of the stateless generation. The
+// stream of a subscription stays open until its client ends the request.
 func HTTPModernOnly() http.Handler {
 	var mu sync.Mutex // held while a request is handled, which may also write to the streams of listeners
 	server := newModern()
@@ -48,7 +48,8 @@ func HTTPModernOnly() http.Handler {
 	})
 }
 
-// HTTPDropping returns a small legacy server that closes the connection in the middle of the response to every call.
+// HTTPDropping returns a server of the stateful generation with one tool, echo. It closes the connection in the middle
+// of the response to every call.
 func HTTPDropping() http.Handler {
 	return postOnly(func(w http.ResponseWriter, _ *http.Request, _ []byte, m protocol.Message) {
 		if m.Method != protocol.MethodToolsCall {
@@ -62,8 +63,8 @@ func HTTPDropping() http.Handler {
 	})
 }
 
-// HTTPOnlySSE returns HTTPSSE on a server that answers all other requests with 405, as many servers without Streamable
-// HTTP do.
+// HTTPOnlySSE returns HTTPSSE, but answers requests that do not belong to that transport with 405. Many servers without
+// Streamable HTTP do the same.
 func HTTPOnlySSE() http.Handler {
 	sse := HTTPSSE()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +76,8 @@ func HTTPOnlySSE() http.Handler {
 	})
 }
 
-// A Restarting server is HTTPLegacy or HTTPModern, and can lose its sessions as if its process had been restarted.
+// A Restarting is the server of HTTPLegacy or HTTPModern. It can lose its sessions, as if its process had been
+// restarted.
 type Restarting struct {
 	modern bool
 
@@ -140,8 +142,8 @@ func postOnly(handle func(w http.ResponseWriter, r *http.Request, body []byte, m
 	})
 }
 
-// respond lets a handle one message and sends its output: status 202 if there is none, JSON for a single response,
-// otherwise an event stream.
+// respond calls a.handle with one message and sends the messages that it writes. Without any, the status is 202. A
+// single response is sent as JSON, other messages as an event stream.
 func respond(w http.ResponseWriter, a messageHandler, m protocol.Message) {
 	var said [][]byte
 	a.handle(&messageStream{out: func(message []byte) { said = append(said, message) }}, m)
@@ -163,7 +165,8 @@ func respond(w http.ResponseWriter, a messageHandler, m protocol.Message) {
 	}
 }
 
-// statusOf returns the HTTP status that 2026-07-28 defines for an error code. Older revisions use 200.
+// statusOf returns the HTTP status that specification 2026-07-28 defines for a JSON-RPC error code. Earlier versions
+// use status 200 for all errors.
 func statusOf(code int) int {
 	switch code {
 	case protocol.CodeMethodNotFound:

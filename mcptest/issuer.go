@@ -144,7 +144,8 @@ func (i *TokenIssuer) SetIntrospection(token, answer string) {
 	i.answers[token] = answer
 }
 
-// SetDown makes every request fail if down is true, and ends this if it is false.
+// SetDown makes the issuer answer every request with status 500 if down is true. If down is false, it answers normally
+// again.
 func (i *TokenIssuer) SetDown(down bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -199,7 +200,7 @@ func writeJSONBody(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
-// keys returns the public keys, together with keys that a verifier must ignore.
+// keys returns the public keys as a list of JWKs. The list also contains entries that a verifier must ignore.
 func (i *TokenIssuer) keys(id string) []any {
 	encode := base64.RawURLEncoding.EncodeToString
 	point, err := i.ec.PublicKey.Bytes()

@@ -32,7 +32,8 @@ func StartLetterModel(t testing.TB, key string) *LetterModel {
 	return l
 }
 
-// SetDown makes the server answer all requests with status 503 if down is true, and ends this if it is false.
+// SetDown makes the server answer all requests with status 503 if down is true. If down is false, it answers normally
+// again.
 func (l *LetterModel) SetDown(down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,13 +21,13 @@ type messageHandler interface {
 type messageStream struct {
 	// out writes one message in the format of the transport, such as a line or an event.
 	out func(message []byte)
-	// alter, if not nil, changes each message before it is written, for servers that send damaged messages. The result
-	// may have several lines.
+	// alter, if not nil, returns the bytes to write in place of a message, for servers that send damaged messages. The
+	// bytes may contain several lines.
 	alter func(message []byte) []byte
 }
 
-// serveStdio lets a handle the messages on stdin until stdin ends, and returns the exit code. heard, if not nil, is
-// called with every line first.
+// serveStdio calls a.handle with each message on stdin until stdin ends, and returns the exit code. Before that, heard,
+// if not nil, is called with the line of the message.
 func serveStdio(a messageHandler, c *messageStream, heard func(line []byte)) int {
 	lines := mcp.NewLineReader(os.Stdin, 0)
 	for {
@@ -75,7 +75,7 @@ func (h methodTable) with(changes methodTable) methodTable {
 	return out
 }
 
-// raw writes the bytes of a message unchanged, except for alter.
+// raw writes the bytes of a message, changed by the function alter if it is set.
 func (c *messageStream) raw(message []byte) {
 	if c.alter != nil {
 		message = c.alter(message)
@@ -117,8 +117,8 @@ func alwaysAnswer(result string) func(*messageStream, mcp.Message) {
 
 const echoTool = `{"name":"echo","description":"Says the text again.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`
 
-// legacyServer returns a small honest server of the stateful generation, with one tool: echo. Other servers are
-// variants of it.
+// legacyServer returns a small honest server of the stateful generation, with one tool: echo. Many named servers are
+// variants of this server.
 func legacyServer() methodTable {
 	return methodTable{
 		mcp.MethodInitialize: func(c *messageStream, m mcp.Message) {

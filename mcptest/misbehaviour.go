@@ -10,11 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A Misbehaviour is one way to misbehave. A server with a Misbehaviour has a tool "echo" that returns its arguments as
-// a text. In all other respects, the server is honest.
+// A Misbehaviour is the name of one way in which a server misbehaves. The server has a tool "echo" that returns its
+// arguments as a text. In all other respects, the server is honest.
 type Misbehaviour string
 
-// The misbehaviours. The numbers in parentheses are the default sizes.
+// The misbehaviours. The word size stands for the argument size of NewHostileServer. The numbers in parentheses are the
+// default sizes.
 const (
 	// Hang never answers any request. HangCall never answers a call.
 	Hang     Misbehaviour = "hang"
@@ -30,8 +31,8 @@ const (
 	// HugeLine answers a call with a text of size bytes (48 MiB) on one line. The server itself does not need memory
 	// for the whole text.
 	HugeLine Misbehaviour = "huge-line"
-	// ProgressFlood sends progress notifications for size calls (2,000) that do not exist, before it answers a call. It
-	// also sends as many updates of resources without a subscriber.
+	// ProgressFlood sends size progress notifications (2,000) before it answers a call, each with a progress token that
+	// the client did not send. It also sends as many updates of resources to which the client has not subscribed.
 	ProgressFlood Misbehaviour = "progress-flood"
 	// DeepNesting answers a call with nested arrays, size levels deep (100,000).
 	DeepNesting Misbehaviour = "deep-nesting"
@@ -58,20 +59,20 @@ const (
 	HugeDefinition Misbehaviour = "huge-definition"
 	HugeSchema     Misbehaviour = "huge-schema"
 	DeepSchema     Misbehaviour = "deep-schema"
-	// Flap lists one of two definitions in turn, and notifies size changes (200) over several seconds. TwoFaced lists
-	// one definition on its first connection, and another one on all later connections. Over HTTP, a connection is a
-	// session, or a request without a session.
+	// Flap lists another one of two definitions of its tool at each tools/list. It also sends size notifications (200)
+	// of changed tools over several seconds. TwoFaced lists one definition on its first connection, and another one on
+	// all later connections. Over HTTP, a connection is a session, or a request without a session.
 	Flap     Misbehaviour = "flap"
 	TwoFaced Misbehaviour = "two-faced"
-	// ExitAtOnce ends its process with code 1. CrashLoop ends its process at tools/list, CrashOnCall at a call. Over
-	// HTTP they delete their sessions and close the connections.
+	// ExitAtOnce ends its process with code 1 when the process starts. CrashLoop ends its process at tools/list,
+	// CrashOnCall at a call. Over HTTP, these servers delete their sessions and close the connections instead.
 	ExitAtOnce  Misbehaviour = "exit-at-once"
 	CrashLoop   Misbehaviour = "crash-loop"
 	CrashOnCall Misbehaviour = "crash-on-call"
-	// HalfMessage writes half of the response to a call, and ends like CrashOnCall.
+	// HalfMessage writes half of the response to a call, and then ends as CrashOnCall does.
 	HalfMessage Misbehaviour = "half-message"
-	// Forks starts size processes (3), each in its own session, which stay after the server has ended. Stubborn stays
-	// when its input ends, and ignores SIGTERM. StderrFlood writes size bytes (32 MiB) to standard error.
+	// Forks starts size processes (3), each in its own session, which stay after the server has ended. Stubborn does
+	// not exit when its input ends, and ignores SIGTERM. StderrFlood writes size bytes (32 MiB) to standard error.
 	Forks       Misbehaviour = "forks"
 	Stubborn    Misbehaviour = "stubborn"
 	StderrFlood Misbehaviour = "stderr-flood"
@@ -79,7 +80,8 @@ const (
 	// call. It then sends two responses to the call itself; the first claims to be from Drawbridge.
 	Smuggle Misbehaviour = "smuggle"
 	// Phish asks the client for a password, and to open a page whose address looks like a well-known one. Uninvited
-	// sends requests without checking the client's capabilities. EndlessRounds asks again after each answer.
+	// sends requests without checking the client's capabilities. EndlessRounds sends the client a form, and another
+	// form after each answer.
 	Phish         Misbehaviour = "phish"
 	Uninvited     Misbehaviour = "uninvited"
 	EndlessRounds Misbehaviour = "endless-rounds"
@@ -124,8 +126,8 @@ func Misbehaviours() []Misbehaviour {
 }
 
 // NewHostileServer returns a server with a Misbehaviour, which ends with the test. A size of 0 means the default size.
-// parts are added to the tool echo, or replace it if they have its name. Misbehaviours of processes do nothing over
-// HTTP, and misbehaviours of HTTP do nothing on the standard streams of a process.
+// parts are added to the server. A part with the name "echo" replaces the tool echo. Forks, Stubborn and StderrFlood do
+// nothing over HTTP. The misbehaviours from Redirect to Forget do nothing on the standard streams of a process.
 func NewHostileServer(t testing.TB, does Misbehaviour, size int, parts ...ServerPart) *Server {
 	t.Helper()
 	d, ok := misbehaviourRecipes()[does]
@@ -154,17 +156,18 @@ type serverMisbehaviour struct {
 	size int
 	// process names a misbehaviour that the process of the server carries out itself.
 	process string
-	// answerBadly, if not nil, may answer a request in place of the honest answer. It reports whether it did.
+	// answerBadly, if not nil, is called for each request. If it returns false, the server answers honestly.
 	answerBadly badAnswer
-	// answerHTTPBadly, if not nil, may answer an HTTP request in place of the server. It reports whether it did.
+	// answerHTTPBadly, if not nil, is called for each HTTP POST. If it returns false, the server handles the POST.
 	answerHTTPBadly badHTTPAnswer
 }
 
-// A badAnswer answers a request in place of the honest server, and reports whether it did.
+// A badAnswer answers a request in place of the honest server. It returns false if the honest server must answer.
 type badAnswer func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool
 
 // A misbehaviourRecipe describes a Misbehaviour, from which a serverMisbehaviour is made for each server. size is the
-// default size.
+// default size. process is true if the process of the server takes part in the misbehaviour. parts are added to the
+// server.
 type misbehaviourRecipe struct {
 	size    int
 	make    func(size int) badAnswer
@@ -182,7 +185,7 @@ func misbehaviourRecipes() map[Misbehaviour]misbehaviourRecipe {
 	return all
 }
 
-// callMisbehaviours returns the misbehaviours of servers that list their tools honestly.
+// callMisbehaviours returns the misbehaviours in the answers to tool calls. Their servers list their tools honestly.
 func callMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	return map[Misbehaviour]misbehaviourRecipe{
 		HangCall:      {make: onToolCalls(hangForever)},
@@ -210,7 +213,7 @@ func callMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	}
 }
 
-// listMisbehaviours returns the misbehaviours that concern lists, and those that begin before a list is requested.
+// listMisbehaviours returns the misbehaviours in lists and notifications, and in the first requests of a client.
 func listMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	return map[Misbehaviour]misbehaviourRecipe{
 		Hang:           {make: hangForever},
@@ -232,7 +235,7 @@ func listMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	}
 }
 
-// processMisbehaviours returns the misbehaviours that concern processes and their end.
+// processMisbehaviours returns the misbehaviours of the server's process, such as a crash.
 func processMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	return map[Misbehaviour]misbehaviourRecipe{
 		ExitAtOnce:  {process: true, make: crashLoop},
@@ -256,7 +259,7 @@ func httpMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	}
 }
 
-// onToolCalls restricts a misbehaviour to calls of tools.
+// onToolCalls returns a badAnswer that misbehaves only for tools/call; other requests are answered honestly.
 func onToolCalls(make func(size int) badAnswer) func(size int) badAnswer {
 	return func(size int) badAnswer {
 		does := make(size)

@@ -16,8 +16,8 @@ import (
 //	confirm {}      asks the user for a name (inputRequests and requestState), then greets the user
 //	wait {rounds}   answers that many times with only a requestState, so that the client must call again
 //	meta {}         returns the request's _meta unchanged
-//	change {}       notifies the listeners that the tools changed
-//	touch {uri}     notifies the listeners that a resource was updated
+//	change {}       notifies the open subscriptions that the tools changed
+//	touch {uri}     notifies the open subscriptions that a resource was updated
 type modernServer struct {
 	methods   methodTable
 	listeners []listener
@@ -57,10 +57,10 @@ var modernTools = []string{
 	`{"name":"touch","inputSchema":{"type":"object","properties":{"uri":{"type":"string"}}}}`,
 }
 
-// modernInfo is the member of every result that describes the server.
+// modernInfo is the member _meta of every result, which contains the name and the version of the server.
 const modernInfo = `"_meta":{"` + mcp.MetaServerInfo + `":{"name":"modern","version":"1.0.0"}}`
 
-// alwaysComplete returns a function that answers with a complete result of these members.
+// alwaysComplete returns a function that answers each request with a result of type "complete" with the given members.
 func alwaysComplete(members string) func(*messageStream, mcp.Message) {
 	return alwaysAnswer(completeResult(members))
 }
@@ -157,7 +157,7 @@ func (s *modernServer) wait(c *messageStream, m mcp.Message, say func(string)) {
 	c.result(m, fmt.Sprintf(`{"resultType":"input_required","requestState":"round %d",%s}`, round+1, modernInfo))
 }
 
-// listen acknowledges a subscription and stores it until it is cancelled.
+// listen acknowledges a subscriptions/listen request and stores it until it is cancelled.
 func (s *modernServer) listen(c *messageStream, m mcp.Message) {
 	filter := rawjson.Get(m.Params, "notifications")
 	if filter == nil {
@@ -184,7 +184,8 @@ func (s *modernServer) forget(stream *messageStream) {
 	s.listeners = slices.DeleteFunc(s.listeners, func(l listener) bool { return l.stream == stream })
 }
 
-// tell notifies the listeners that requested this kind of notification, or, if uri is not empty, this URI.
+// tell sends a notification with the given method to listeners. If uri is empty, these are the listeners whose filter
+// contains the member kind with the value true. Otherwise, they are the listeners whose member kind lists the URI.
 func (s *modernServer) tell(kind, method, uri string) {
 	for _, l := range s.listeners {
 		wanted := rawjson.Get(l.filter, kind)

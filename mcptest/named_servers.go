@@ -13,7 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// ServerVariable is the environment variable with the name of the server that a process becomes.
+// ServerVariable is the environment variable that makes RunIfNamedServer run a named server. Its value is the server's
+// name.
 const ServerVariable = "MCPTEST_SERVER"
 
 // A namedServer is a server that can be started by name. args describes its arguments, does its behaviour. run serves
@@ -37,9 +38,9 @@ func DescribeServers() []string {
 	return all
 }
 
-// RunIfNamedServer must be called first in a TestMain. If the environment names a server, the process becomes that
-// server, and exits when the server ends. Otherwise RunIfNamedServer starts a timer that keeps the Go runtime
-// responsive (keepRuntimeAwake), and returns.
+// RunIfNamedServer must be called at the beginning of a TestMain. If ServerVariable is set, it runs the server with
+// that name, and exits when the server ends. Otherwise it starts a timer that keeps the Go runtime responsive
+// (keepRuntimeAwake), and returns.
 func RunIfNamedServer() {
 	keepRuntimeAwake()
 	name := os.Getenv(ServerVariable)
@@ -77,8 +78,9 @@ func findNamedServer(name string) (namedServer, bool) {
 	return all[i], true
 }
 
-// ServerCommand returns the command that starts a named server: the running test binary, its arguments, and the
-// environment variables that it needs in addition to others. The test fails if the name is unknown.
+// ServerCommand returns the command that starts a named server: the running test binary, its arguments, and environment
+// variables. The environment variables must be added to the environment of the test. The test fails if the name is
+// unknown.
 func ServerCommand(t testing.TB, name string, args ...string) (command string, arguments []string, env []string) {
 	t.Helper()
 	if _, ok := findNamedServer(name); !ok {
@@ -95,12 +97,12 @@ func ServerCommand(t testing.TB, name string, args ...string) (command string, a
 	return self, args, env
 }
 
-// raceEnv returns the environment variables with which a server built with the race detector exits at once. By default,
-// it waits a second to detect late races.
+// raceEnv returns environment variables for servers that are built with the race detector. With them, such a server
+// exits at once; by default, it waits a second to detect late races.
 func raceEnv() map[string]string { return map[string]string{"GORACE": "atexit_sleep_ms=0"} }
 
-// ServerRow returns the configuration row that starts a named server: an object with command, args and env, for an
-// mcp.json.
+// ServerRow returns the configuration that starts a named server: a JSON object with command, args and env, as in an
+// mcp.json file.
 func ServerRow(t testing.TB, name string, args ...string) json.RawMessage {
 	t.Helper()
 	command, args, _ := ServerCommand(t, name, args...)

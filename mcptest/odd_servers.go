@@ -60,7 +60,8 @@ func stringID(serverArgs) int {
 	return serveStdio(legacyServer(), c, nil)
 }
 
-// junk changes the form of every message, in turn: it adds other lines, spaces or messages. All messages still arrive.
+// junk runs a server that damages the form of every message. It uses several forms in turn: other lines before or after
+// the message, spaces, a missing member or other messages. A tolerant client can still read every message.
 func junk(serverArgs) int {
 	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"on the same line"}}`
 	dresses := []func(m string) string{

@@ -14,9 +14,9 @@ import (
 type ServerPart interface{ addTo(*serverFeatures) }
 
 // An AnswerFunc returns the result of one call. The result is sent byte for byte; ServerCall.Text returns a result in
-// the form that the call requires. An error of Refuse is sent as a JSON-RPC error. An error of ServerCall.AskClient
-// must be returned, wrapped or not. Any other error becomes the text of a tool result that is marked as an error. For a
-// prompt or a resource, it becomes an internal error.
+// the form that the call requires. An error that Refuse has created is sent as a JSON-RPC error. If
+// ServerCall.AskClient returns an error, the AnswerFunc must return that error, wrapped or not. Any other error becomes
+// the text of a tool result that is marked as an error. For a prompt or a resource, it becomes an internal error.
 type AnswerFunc func(ctx context.Context, c *ServerCall) (result json.RawMessage, err error)
 
 // Text returns an AnswerFunc that always answers with a text: a content block, a message of a prompt, or the contents
@@ -30,7 +30,8 @@ func Result(result string) AnswerFunc {
 	return func(context.Context, *ServerCall) (json.RawMessage, error) { return json.RawMessage(result), nil }
 }
 
-// Refuse returns an error for an AnswerFunc that is sent as a JSON-RPC error.
+// Refuse returns an error with a JSON-RPC code and message. If an AnswerFunc returns it, the client receives it as a
+// JSON-RPC error.
 func Refuse(code int, message string) error { return refusalError{code, message} }
 
 type refusalError struct {
@@ -69,8 +70,9 @@ type Resource struct {
 // Instructions are the instructions in the server's response to initialize and server/discover.
 type Instructions string
 
-// OnlyEra restricts the server to one generation: drawbridge.Legacy or drawbridge.Modern. Requests of the other
-// generation are refused as by a server that does not know it.
+// OnlyEra restricts the server to one generation of the protocol: drawbridge.Legacy (stateful) or drawbridge.Modern
+// (stateless). To requests of the other generation, the server responds with an error, as if it did not know that
+// generation.
 type OnlyEra drawbridge.ProtocolEra
 
 // serverFeatures are the current features of a server, in listed order.

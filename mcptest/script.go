@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// WriteScript writes a script for the server "raw" to a temporary file of the test, and returns the path.
+// WriteScript writes a script for the named server "raw" to a temporary file of the test, and returns the path.
 //
 // A script is a JSON object. The name of a member is a method, or a method followed by the name or URI in its params:
 // "tools/call", "tools/call echo", "resources/read file:///a". The value is the result that is sent, byte for byte.
@@ -23,7 +23,7 @@ import (
 //   - "$params" as a value or as a $result returns the request's params, as {"content":[],"params":PARAMS},
 //   - null never answers.
 //
-// If the script has no member for "initialize", "ping" or "tools/list", these have honest answers.
+// Without a member for "initialize", "ping" or "tools/list" in the script, the server answers that method honestly.
 func WriteScript(t testing.TB, script string) (path string) {
 	t.Helper()
 	if err := rawjson.Valid([]byte(script)); err != nil {
@@ -36,8 +36,8 @@ func WriteScript(t testing.TB, script string) (path string) {
 	return path
 }
 
-// runScript runs the server "raw". Its arguments are the script, and an optional file to which every received message
-// is written.
+// runScript runs the named server "raw". Its arguments are the file with the script, and an optional file to which
+// every received message is written.
 func runScript(args serverArgs) int {
 	script, err := os.ReadFile(args.text(0, ""))
 	if err != nil {
@@ -75,8 +75,8 @@ func newScripted(script json.RawMessage) *scriptedServer {
 	return &scriptedServer{script: script, honest: scriptDefaults(script), later: map[string]func(){}}
 }
 
-// scriptDefaults returns a server for the methods that a script does not contain. Its capabilities are those for which
-// the script has results.
+// scriptDefaults returns the server that answers methods that the script does not contain. It declares the capabilities
+// for which the script has results.
 func scriptDefaults(script json.RawMessage) methodTable {
 	capabilities := `{"tools":{"listChanged":true}`
 	for _, c := range []struct{ method, capability string }{

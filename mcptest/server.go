@@ -33,8 +33,8 @@ type Server struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	work sync.WaitGroup
-	// processListener accepts the connections of processes that the row of Stdio starts. token authenticates these
-	// processes. web is the server over HTTP.
+	// processListener accepts the connections of processes that the configuration of Stdio starts. token authenticates
+	// these processes. web is the server over HTTP.
 	processListener net.Listener
 	token           string
 	web             *httptest.Server
@@ -46,8 +46,8 @@ type Server struct {
 	sinks    map[*notificationSink]bool
 	sessions map[string]*serverSession // HTTP sessions by ID
 	conns    map[net.Conn]bool         // connections of processes
-	// lives counts the processes that have connected so far. running counts those that are connected now, children the
-	// connected processes that they forked.
+	// lives counts the processes that have connected so far. running counts the processes that are connected now.
+	// children counts the processes that they have forked and that are connected now.
 	lives, running, children int
 }
 
@@ -59,7 +59,7 @@ type Request struct {
 	Params       json.RawMessage
 }
 
-// A notificationSink receives the notifications that belong to no request.
+// A notificationSink is a connection of a client to which Notify sends notifications outside of a request.
 type notificationSink struct{ say func(mcp.Message) }
 
 // NewServer returns a server of the given parts, which runs until the test ends. It speaks both generations unless a
@@ -116,8 +116,8 @@ func (s *Server) pause(d time.Duration) bool {
 	}
 }
 
-// Stdio returns the configuration row of the server as a process. The process is the test binary, whose TestMain must
-// call RunIfServer.
+// Stdio returns the configuration with which Drawbridge starts the server as a process with the name id. The process is
+// the test binary, whose TestMain must call RunIfServer.
 func (s *Server) Stdio(id drawbridge.ServerID) config.Server {
 	command, env := s.Command()
 	row := config.Server{ID: id, Command: command, Args: []string{}}
@@ -128,7 +128,7 @@ func (s *Server) Stdio(id drawbridge.ServerID) config.Server {
 	return row
 }
 
-// HTTP returns the configuration row of the server at its URL.
+// HTTP returns the configuration with which Drawbridge reaches the server at its URL, under the name id.
 func (s *Server) HTTP(id drawbridge.ServerID) config.Server {
 	return config.Server{ID: id, Type: "http", URL: s.URL()}
 }
@@ -136,7 +136,8 @@ func (s *Server) HTTP(id drawbridge.ServerID) config.Server {
 // URL returns the URL of the server over Streamable HTTP, on the loopback interface.
 func (s *Server) URL() string { return s.web.URL + "/mcp" }
 
-// AddParts adds parts, or replaces those of the same names, and notifies every client that its lists have changed.
+// AddParts adds parts to the server; a part replaces an earlier part of the same kind and name. AddParts then notifies
+// every client that its lists have changed.
 func (s *Server) AddParts(parts ...ServerPart) {
 	s.mu.Lock()
 	for _, p := range parts {
@@ -146,7 +147,8 @@ func (s *Server) AddParts(parts ...ServerPart) {
 	s.announceLists()
 }
 
-// RemoveFeatures removes the tools, prompts and resources with these names and URIs, and notifies every client.
+// RemoveFeatures removes the tools, prompts and resources with the given names and URIs. It then notifies every client
+// that its lists have changed.
 func (s *Server) RemoveFeatures(names ...string) {
 	s.mu.Lock()
 	for _, list := range []*[]listedFeature{&s.features.tools, &s.features.prompts, &s.features.resources} {
@@ -162,8 +164,8 @@ func (s *Server) announceLists() {
 	}
 }
 
-// Notify sends every connected client a notification that belongs to no request. A client without a session receives it
-// only if it is a list change to which the client has subscribed.
+// Notify sends every connected client a notification outside of a request. A client without a session receives only
+// list changes to which it has subscribed.
 func (s *Server) Notify(method string, params json.RawMessage) {
 	s.mu.Lock()
 	hearers := make([]*notificationSink, 0, len(s.sinks))
@@ -176,7 +178,8 @@ func (s *Server) Notify(method string, params json.RawMessage) {
 	}
 }
 
-// Crash ends all processes of the server without a message, and deletes all HTTP sessions.
+// Crash closes the connections of all processes of the server without a message, so that they exit. It also deletes all
+// HTTP sessions.
 func (s *Server) Crash() {
 	s.mu.Lock()
 	sessions, conns := s.sessions, s.conns
@@ -334,7 +337,8 @@ func versionFor(m mcp.Message) string {
 
 func (s *Server) info() json.RawMessage { return jsonObject("name", "fakemcp", "version", "1.0.0") }
 
-// complete returns a result with these members, in the form of the given generation.
+// complete returns a result with the given members, in the form of the given generation. In the stateless generation,
+// it adds the members that every result must have.
 func (s *Server) complete(era drawbridge.ProtocolEra, method, members string) json.RawMessage {
 	if era == drawbridge.Legacy {
 		return json.RawMessage("{" + members + "}")

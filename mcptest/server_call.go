@@ -62,8 +62,9 @@ func (c *ServerCall) Progress(done, total float64) {
 // returns the result. It returns an error if the client did not declare that it accepts this request, or if the
 // client's response is an error.
 //
-// A client without a session receives the request in the result of its call, and calls again with the answer. AskClient
-// then returns an error, which the AnswerFunc must return. After each answer, the AnswerFunc runs again from its start.
+// A client without a session (stateless generation) receives the request in the result of its call, and calls again
+// with the answer. To send the request, AskClient returns an error, which the AnswerFunc must return. When the client
+// calls again, the AnswerFunc runs again from its start, and AskClient returns the answer.
 func (c *ServerCall) AskClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if !mcp.ClientAcceptsRequest(c.caps, method, params) {
 		return nil, fmt.Errorf("%s: the client did not declare that it can be asked", method)
@@ -102,7 +103,8 @@ func (c *ServerCall) inputRequired(q pendingQuestion) json.RawMessage {
 	return rawjson.Apply(result, rawjson.Put(c.s.info(), "_meta", mcp.MetaServerInfo))
 }
 
-// readPriorAnswers sets the answers from the requestState and the inputResponses of a stateless client.
+// readPriorAnswers sets c.answers to the answers in the request of a stateless client: the earlier answers are in
+// requestState, the new answer is in inputResponses.
 func (c *ServerCall) readPriorAnswers() error {
 	text := rawjson.GetString(c.Params, "requestState")
 	if text == "" {

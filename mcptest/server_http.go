@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// serveHTTP serves Streamable HTTP. Requests and notifications arrive as POSTs. The stream of a session's GET sends the
-// messages that belong to no request.
+// serveHTTP serves Streamable HTTP. Requests and notifications arrive as POSTs. The response to a session's GET is an
+// event stream of the messages outside of any request.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		s.serveStream(w, r)
@@ -59,7 +59,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	p.finish()
 }
 
-// sessionOf returns the session that a request names, or nil if it names none. known is false for an unknown session.
+// sessionOf returns the session that a request names in its header, or nil if it names none. known is false if the
+// session that it names does not exist.
 func (s *Server) sessionOf(r *http.Request) (c *serverSession, known bool) {
 	id := r.Header.Get(mcp.HeaderSession)
 	s.mu.Lock()
@@ -67,7 +68,8 @@ func (s *Server) sessionOf(r *http.Request) (c *serverSession, known bool) {
 	return s.sessions[id], id == "" || s.sessions[id] != nil
 }
 
-// serveStream sends a session the messages that belong to no request. For a DELETE, it ends the session.
+// serveStream handles requests other than POST. For a DELETE, it ends the session. For any other method, it sends an
+// event stream of the session's messages outside of any request.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	c, _ := s.sessionOf(r)
 	switch {
@@ -183,6 +185,7 @@ func writeChunks(w io.Writer, parts []repeatedBytes) {
 }
 
 // writeOften writes the bytes of a part repeatedly. It buffers them, unless the part has a pause between repetitions.
+// It returns false if the writing failed or part.pause returned false.
 func writeOften(w io.Writer, part repeatedBytes) bool {
 	flusher, _ := w.(http.Flusher)
 	buffered := bufio.NewWriterSize(w, 64<<10)

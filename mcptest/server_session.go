@@ -24,8 +24,8 @@ type serverSession struct {
 
 	mu   sync.Mutex
 	caps json.RawMessage
-	// asked contains the server's requests without a response, open the client's requests that can be cancelled. The
-	// keys are the bytes of the IDs.
+	// asked contains the server's requests that wait for a response. open contains the client's requests that can be
+	// cancelled. The keys are the bytes of the IDs.
 	asked map[string]chan mcp.Message
 	open  map[string]context.CancelFunc
 }
@@ -43,8 +43,9 @@ type responseWriter struct {
 	raw func(...repeatedBytes)
 }
 
-// A repeatedBytes represents bytes that are written several times. A message of a gigabyte thus needs little memory.
-// pause, if not nil, is called after each time and reports whether to continue.
+// A repeatedBytes represents bytes that are written repeatedly. The number of repetitions is in times. A message of a
+// gigabyte thus needs little memory. pause, if not nil, is called after each repetition; if it returns false, the
+// writing ends.
 type repeatedBytes struct {
 	bytes []byte
 	times int
@@ -190,7 +191,7 @@ func (c *serverSession) listen(ctx context.Context, m mcp.Message, out responseW
 	}
 }
 
-// noticeOf returns the name of a notification in a subscription.
+// noticeOf returns the member of a subscriptions/listen request that requests the notification with the given method.
 func noticeOf(method string) string {
 	return map[string]string{
 		mcp.NoteToolsChanged: "toolsListChanged", mcp.NotePromptsChanged: "promptsListChanged",

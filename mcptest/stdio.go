@@ -14,23 +14,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// fakeServerVariable is the environment variable that makes a process of the test binary carry lines to a server. It
-// contains an address, a token, and optionally the misbehaviour of the process and its size.
+// fakeServerVariable is the environment variable that makes a process of the test binary act as the process of a
+// Server. It contains the address of the Server, a token, and optionally the misbehaviour of the process and its size.
 const fakeServerVariable = "DRAWBRIDGE_FAKEMCP"
 
 // crashExitCode is the exit code of a process whose connection the server has closed.
 const crashExitCode = 3
 
 // RunIfServer must be called at the beginning of a TestMain, after gateway.RunReaperProcess. If the process was started
-// by the row of a Server, RunIfServer serves and does not return. Otherwise it does nothing.
+// with the configuration of Server.Stdio, RunIfServer acts as that server and does not return. Otherwise it does
+// nothing.
 func RunIfServer() {
 	if order := os.Getenv(fakeServerVariable); order != "" {
 		os.Exit(carryStdio(strings.Fields(order)))
 	}
 }
 
-// refuseInside exits if this process should have become a server, but runs tests. Each test would otherwise start such
-// a process again.
+// refuseInside exits if fakeServerVariable is set: the process should act as a server, but TestMain did not call
+// RunIfServer. Without this check, each test would start the tests again in another process.
 func refuseInside() {
 	if os.Getenv(fakeServerVariable) != "" {
 		fmt.Fprintln(os.Stderr, "fakemcp: TestMain does not begin with fakemcp.Main")
@@ -85,7 +86,8 @@ func carryStdio(order []string) (code int) {
 	return code
 }
 
-// acceptProcesses accepts the connections of processes that the row of Stdio started, until the server ends.
+// acceptProcesses accepts the connections of processes that were started with the configuration of Stdio, until the
+// server ends.
 func (s *Server) acceptProcesses() {
 	for {
 		conn, err := s.processListener.Accept()

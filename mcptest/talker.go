@@ -16,9 +16,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A talker is a server of one generation, written without the SDK, that sends all kinds of messages and requests that a
-// server can send: "talker" on stdio, a [Talker] over HTTP. It logs received messages and its own actions to its record
-// (see [ReadTalkerEvents]). Its tools:
+// A talker is a server of one generation, written without the SDK, that sends every kind of message that a server can
+// send. It is the named server "talker" on stdio, and a [Talker] over HTTP. It logs received messages and its own
+// actions to a file, its record (see [ReadTalkerEvents]). Its tools:
 //
 //	echo {text}        returns the text
 //	fail {}            reports an error as a result
@@ -51,7 +51,7 @@ type talker struct {
 	modern bool
 	record *eventRecorder
 	calls  atomic.Int64
-	// quit ends this life of the server (see TalkerEvent.Life).
+	// quit ends the server, or restarts it with a new TalkerEvent.Life if it is a Talker.
 	quit func()
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func newTalker(modern bool, record *eventRecorder, quit func()) *talker {
 	return &talker{modern: modern, record: record, quit: quit, hearers: map[*hearer]struct{}{}}
 }
 
-// A talkerTurn is the handling of one request.
+// A talkerTurn is the handling of one request by a talker.
 type talkerTurn struct {
 	t      *talker
 	ctx    context.Context
@@ -82,13 +82,15 @@ type turnClient interface {
 	// ask returns the answers to one round of questions. An error ends the turn: an inputRequiredResult, a refusal, or
 	// errSilent.
 	ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error)
-	// fresh reports whether a round was answered in this request, not in an earlier one.
+	// fresh reports whether the client sent the answers of a round in this request. It returns false if it sent them in
+	// an earlier request.
 	fresh(round int) bool
 	// declared returns the client's capabilities.
 	declared() json.RawMessage
 }
 
-// An inputRequiredResult is the result of a turn that continues with another request of the client.
+// An inputRequiredResult is an input_required result: the client must call again with answers. It is returned as an
+// error, so that it ends the turn.
 type inputRequiredResult string
 
 func (inputRequiredResult) Error() string { return "asked" }
@@ -187,7 +189,8 @@ func contentsMember(uri, text string) string {
 	return `"contents":[{"uri":` + string(rawjson.Quote(uri)) + `,"text":` + string(rawjson.Quote(text)) + `}]`
 }
 
-// hints returns caching hints as members of a result, or "" in the stateful generation, which has none.
+// hints returns caching hints as members of a result. In the stateful generation, which has no caching hints, it
+// returns "".
 func (t *talker) hints(ttl int, scope string) string {
 	if !t.modern {
 		return ""
@@ -195,7 +198,8 @@ func (t *talker) hints(ttl int, scope string) string {
 	return fmt.Sprintf(`,"ttlMs":%d,"cacheScope":%q`, ttl, scope)
 }
 
-// completeNames returns the completions of any argument: those of three names that begin with its value.
+// completeNames returns the completions of any argument: the names among ada, alan and grace that begin with the
+// argument's value.
 func completeNames(params json.RawMessage) string {
 	var values []string
 	for _, name := range []string{"ada", "alan", "grace"} {
@@ -212,7 +216,8 @@ var (
 	talkerResources = []string{`{"uri":"talk://plain","name":"plain"}`, `{"uri":"talk://watched","name":"watched"}`}
 )
 
-// list returns a list as a member of a result, with the items that the tool change adds.
+// list returns the member of a result that contains a list of items. If the tool change has added them, the list
+// includes the extra items.
 func (t *talker) list(member string, items []string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -254,10 +259,10 @@ func (t *talker) listTools(c *talkerTurn) (string, error) {
 	return `"tools":[` + strings.Join(items, ",") + `]` + next + t.hints(60_000, "public"), nil
 }
 
-// A hearer receives the notifications that belong to no call: a session, or a subscriptions/listen request.
+// A hearer is a session or a subscriptions/listen request. It receives the notifications outside of any call.
 type hearer struct {
 	// tag is the ID of the subscriptions/listen request. lists are the kinds of changes that it requested. Both are nil
-	// for a session, which receives all changes.
+	// for a session, which receives the changes of all lists.
 	tag   json.RawMessage
 	lists json.RawMessage
 	uris  map[string]bool
@@ -282,8 +287,9 @@ func (t *talker) watch(h *hearer, uri string, on bool) {
 	h.uris[uri] = on
 }
 
-// tell notifies the interested hearers of a change. If uri is empty, a list changed, and kind is its member in a
-// subscriptions/listen request. Otherwise the resource with this URI changed.
+// tell sends a notification with the given method to hearers. If uri is not empty, they are the hearers that have
+// subscribed to the resource uri. Otherwise a list has changed. The hearers are then all sessions, and the
+// subscriptions/listen requests in which the member kind is true.
 func (t *talker) tell(kind, method, uri string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

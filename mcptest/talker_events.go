@@ -13,14 +13,14 @@ import (
 
 // A TalkerEvent is a message that a talker received, or an action of the talker.
 type TalkerEvent struct {
-	// Life identifies one life of the server, between its start and its end: the process ID, or a number if the talker
-	// has no process of its own.
+	// Life identifies one run of the server between its start and its end. It is the process ID, or a number if the
+	// talker has no process of its own.
 	Life string
-	// Event is "heard" for a received message. Message is then the message, and Header its HTTP header, if any. Other
-	// values are "start" and "stop" for the server. A turn has "begin", and "answered", "asked" or "cancelled" at its
-	// end. "has its answers" is the moment at which the tool ask has all answers.
+	// Event is "heard" for a received message. Message is then the message, and Header its HTTP header, if any. "start"
+	// and "stop" are the start and the end of the server. A turn, that is the handling of a request, has "begin" and
+	// then "answered", "asked" or "cancelled". "has its answers" means that the tool ask has received all answers.
 	Event string
-	// Call is the number of the turn within its life. Name is the tool, prompt or resource.
+	// Call is the number of the turn since the start of the server. Name is the tool, prompt or resource.
 	Call    int64           `json:",omitempty"`
 	Name    string          `json:",omitempty"`
 	Message json.RawMessage `json:",omitempty"`

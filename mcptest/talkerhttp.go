@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A Talker is the server "talker" over Streamable HTTP, in one generation: an http.Handler for httptest. It can be
-// restarted. It then deletes all sessions, and aborts their streams and requests.
+// A Talker is the named server "talker" over Streamable HTTP, in one generation: an http.Handler for httptest. Restart
+// deletes all its sessions, and aborts their streams and requests.
 type Talker struct {
 	modern bool
 	path   string
@@ -23,7 +23,8 @@ type Talker struct {
 	closed bool // new requests are refused
 }
 
-// HTTPTalker returns a Talker that writes its record to the file at path. Close ends it.
+// HTTPTalker returns a Talker that writes its events to the file at path (see ReadTalkerEvents). The caller must call
+// Close.
 func HTTPTalker(modern bool, path string) (*Talker, error) {
 	h := &Talker{modern: modern, path: path}
 	return h, h.start()
@@ -33,8 +34,8 @@ func HTTPTalker(modern bool, path string) (*Talker, error) {
 type talkerLife struct {
 	t    *talker
 	name string
-	// ctx ends when the life is over. over ends ctx, and ending makes sure that this happens once. work counts the
-	// requests.
+	// ctx ends at the next restart. The function over ends ctx; ending makes sure that this happens only once. work
+	// counts the running requests.
 	ctx    context.Context
 	over   context.CancelFunc
 	ending sync.Once
@@ -69,8 +70,8 @@ func (h *Talker) start() error {
 	return nil
 }
 
-// Restart ends all running requests and sessions, and starts a new life. It does not wait until the requests have
-// ended.
+// Restart ends all running requests and sessions, and starts a new TalkerEvent.Life. It does not wait until the
+// requests have ended.
 func (h *Talker) Restart() {
 	h.now().end()
 	_ = h.start() // the file exists already
@@ -98,8 +99,8 @@ func (h *Talker) now() *talkerLife {
 	return h.life
 }
 
-// enter returns the life that a request belongs to, or nil after Close. The caller must call work.Done of the life when
-// the request is done.
+// enter returns the life in which a request is handled, or nil after Close. The caller must call work.Done of that life
+// when the request is done.
 func (h *Talker) enter() *talkerLife {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +123,7 @@ func (l *talkerLife) end() {
 	})
 }
 
-// ServeHTTP handles one request. If its life ends meanwhile, the request is aborted.
+// ServeHTTP handles one request. If the Talker is restarted or closed meanwhile, the request is aborted.
 func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l := h.enter()
 	if l == nil {
@@ -154,7 +155,7 @@ func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A postReply is the HTTP response to one POST: a JSON object for a single message, an event stream for several.
 type postReply struct {
 	w http.ResponseWriter
-	// modern is true if error responses have an HTTP status of their own.
+	// modern is true in the stateless generation, in which an error response has an HTTP status other than 200.
 	modern bool
 
 	mu     sync.Mutex
@@ -162,7 +163,8 @@ type postReply struct {
 	over   bool
 }
 
-// say writes a message. A response with no messages before it is written as a JSON object, other messages as events.
+// say writes a message. A response is written as a JSON object if it is the first message. All other messages are
+// written as events of a stream.
 func (p *postReply) say(m mcp.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

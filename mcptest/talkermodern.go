@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// stateless handles one message of the stateless generation. It returns after the response. For subscriptions/listen,
-// it returns when ctx ends.
+// stateless handles one message of the stateless generation, and returns after it has sent the response. A
+// subscriptions/listen request has no response; stateless then returns when ctx ends.
 func (t *talker) stateless(ctx context.Context, m mcp.Message, header http.Header, say func(mcp.Message)) {
 	if !m.IsRequest() {
 		return

@@ -25,8 +25,8 @@ type talkSession struct {
 	// caps are the client's capabilities in initialize. level is the level of the last logging/setLevel.
 	caps  json.RawMessage
 	level string
-	// asked contains the questions without an answer, open the turns that can be cancelled. The keys are the bytes of
-	// the IDs.
+	// asked contains the questions that wait for an answer. open contains the turns that can be cancelled. The keys are
+	// the bytes of the IDs.
 	asked   map[string]chan mcp.Message
 	lastAsk int
 	open    map[string]context.CancelFunc
@@ -81,7 +81,8 @@ func (s *talkSession) begin(m mcp.Message, say func(mcp.Message), done func()) b
 	return true
 }
 
-// simple handles the requests that only the stateful generation has. It returns false for other requests.
+// simple handles initialize, ping, logging/setLevel and the subscription methods of the stateful generation. It returns
+// false for other requests.
 func (s *talkSession) simple(m mcp.Message, say func(mcp.Message)) bool {
 	result := "{}"
 	switch m.Method {
@@ -197,7 +198,8 @@ func (s *talkSession) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, err
 // A statelessClient is the client of one stateless request. The requestState contains its earlier answers.
 type statelessClient struct {
 	caps, given json.RawMessage
-	// known are the answered rounds. round counts the rounds that the turn has reached.
+	// known contains the answers of each answered round. round is the number of rounds for which the turn has called
+	// ask.
 	known [][]json.RawMessage
 	round int
 	// before is the number of rounds that were answered before this request.

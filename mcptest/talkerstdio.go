@@ -11,7 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// runTalker runs the server "talker". Its arguments are its generation and the file of its record.
+// runTalker runs the named server "talker". Its arguments are its generation, and the file to which it writes its
+// events.
 func runTalker(args serverArgs) int {
 	record, err := openEventRecorder(args.text(1, ""), strconv.Itoa(os.Getpid()))
 	if err != nil {

@@ -225,8 +225,8 @@ func talkExit(c *talkerTurn, _ json.RawMessage) (string, error) {
 	return sayText("good bye"), nil
 }
 
-// question returns the request for a kind of question in this turn. The argument "about" replaces the message of a
-// form.
+// question returns the method and the params of the request that asks a question of the given kind. For a form, the
+// argument "about" of the call replaces the message.
 func (c *talkerTurn) question(kind string) (method string, params json.RawMessage) {
 	method, params = questionOf(kind, c.t.modern)
 	if about := rawjson.GetString(c.params, "arguments", "about"); about != "" && kind == "form" {
@@ -235,7 +235,7 @@ func (c *talkerTurn) question(kind string) (method string, params json.RawMessag
 	return method, params
 }
 
-// questionOf returns the request for a kind of question.
+// questionOf returns the method and the params of the request that asks a question of the given kind.
 func questionOf(kind string, modern bool) (method string, params json.RawMessage) {
 	switch kind {
 	case "form":

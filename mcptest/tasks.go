@@ -13,7 +13,7 @@ import (
 )
 
 // modernTaskServer is a server of the stateless generation with the tasks extension (SEP-2663). It has the tools that
-// the conformance suite calls. The IDs of its tasks can be guessed, so they must not be used as secrets.
+// the MCP conformance suite calls. The IDs of its tasks can be guessed, so they must not be used as secrets.
 //
 //	greet {name}              answers at once
 //	slow_compute {seconds}    starts a task that takes that long; without the extension, or for 0, answers at once
@@ -79,7 +79,7 @@ func (s *modernTaskServer) handle(c *messageStream, m mcp.Message) {
 	s.modernServer.handle(c, m)
 }
 
-// declaresTasks reports whether a request declares the extension.
+// declaresTasks reports whether the client declares the tasks extension in a request.
 func declaresTasks(m mcp.Message) bool {
 	return rawjson.Get(m.Params, "_meta", mcp.MetaClientCapabilities, "extensions", mcp.ExtensionTasks) != nil
 }
@@ -90,8 +90,8 @@ func refuseUndeclared(c *messageStream, m mcp.Message) {
 		json.RawMessage(data))})
 }
 
-// withTask returns a function that calls answer with the task that a request names. It refuses unknown tasks, and
-// clients that do not declare the extension.
+// withTask returns a handler for requests that name a task. The handler calls answer with that task. It refuses unknown
+// tasks, and clients that do not declare the tasks extension.
 func (s *modernTaskServer) withTask(answer func(*messageStream, mcp.Message, *serverTask)) func(
 	*messageStream, mcp.Message) {
 	return func(c *messageStream, m mcp.Message) {
@@ -166,7 +166,8 @@ func (s *modernTaskServer) askThenBegin(c *messageStream, m mcp.Message) {
 	}
 }
 
-// begin starts a task for a call: a task with questions, or a task that finishes after the given time.
+// begin starts a task for a call and sends the response. A task with questions finishes when all are answered. A task
+// without questions finishes after the given time.
 func (s *modernTaskServer) begin(c *messageStream, m mcp.Message, after time.Duration, asks map[string]string,
 	finish func(*serverTask)) {
 	t := &serverTask{id: fmt.Sprintf("task-%d", len(s.tasks)+1), status: "working", asks: asks,
@@ -180,7 +181,7 @@ func (s *modernTaskServer) begin(c *messageStream, m mcp.Message, after time.Dur
 	c.result(m, `{"resultType":"task",`+t.base()+`,`+modernInfo+`}`)
 }
 
-// end finishes a task that is not over.
+// end finishes a task, unless the task has already ended.
 func (s *modernTaskServer) end(t *serverTask, finish func(*serverTask)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +226,7 @@ func (s *modernTaskServer) cancelTask(c *messageStream, m mcp.Message, t *server
 	}
 }
 
-// changed notifies the listeners of a task of its new state.
+// changed sends the new state of a task to the subscriptions/listen requests that include the task.
 func (s *modernTaskServer) changed(t *serverTask) {
 	for _, l := range s.listeners {
 		for id := range rawjson.Elements(rawjson.Get(l.filter, "taskIds")) {
@@ -236,7 +237,8 @@ func (s *modernTaskServer) changed(t *serverTask) {
 	}
 }
 
-// base returns the members that every form of a task has; members returns all members.
+// base returns the members that a task has in every message; members returns these members, the open questions and the
+// outcome.
 func (t *serverTask) base() string {
 	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,"ttlMs":300000,"pollIntervalMs":20`,
 		t.id, t.status, t.began.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
@@ -272,7 +274,7 @@ func elicitation(message, property, kind string) string {
 		`{"type":"object","properties":{%q:{"type":%q}},"required":[%[2]q]}}}`, rawjson.Quote(message), property, kind)
 }
 
-// HTTPTasks returns the server "tasks" over HTTP. It refuses requests whose headers contradict the body.
+// HTTPTasks returns the named server "tasks" over HTTP. It refuses requests whose headers contradict the body.
 func HTTPTasks() http.Handler {
 	server := newTaskServer()
 	return postOnly(func(w http.ResponseWriter, r *http.Request, _ []byte, m mcp.Message) {

@@ -17,7 +17,8 @@ import (
 //	interview {}     starts a task that asks for a name when its result is fetched, and greets that name
 //	hold {}          starts a task that runs until it is cancelled
 //
-// The server notifies a task's status without a request. As for the server "tasks", IDs can be guessed.
+// The server sends the status notifications of a task outside of any request. The IDs of its tasks can be guessed, so
+// they must not be used as secrets.
 type legacyTaskServer struct {
 	methods methodTable
 
@@ -25,7 +26,8 @@ type legacyTaskServer struct {
 	tasks []*legacyTask
 }
 
-// A legacyTask is a task of a legacyTaskServer. waiting are the requests for its result that are answered when it ends.
+// A legacyTask is a task of a legacyTaskServer. waiting contains the tasks/result requests that are answered when the
+// task ends.
 type legacyTask struct {
 	id, status, text string
 	began            time.Time
@@ -116,7 +118,7 @@ func (s *legacyTaskServer) call(c *messageStream, m mcp.Message) {
 	}
 }
 
-// end ends a task, notifies its status, and answers the waiting requests for its result.
+// end ends a task, sends a notification with its new status, and answers the waiting tasks/result requests.
 func (s *legacyTaskServer) end(c *messageStream, t *legacyTask, status string) {
 	t.status = status
 	c.notify(mcp.NoteTaskStatus, "{"+t.members()+"}")
@@ -134,7 +136,8 @@ func (s *legacyTaskServer) finish(c *messageStream, m mcp.Message, t *legacyTask
 	c.result(m, `{`+textMember(t.text)+`,"_meta":{`+t.related()+`}}`)
 }
 
-// result answers with the result of a task when the task is over. A task that needs input sends its question now.
+// result handles a tasks/result request. It responds when the task has ended. If the task needs input, it first sends
+// the task's question to the client.
 func (s *legacyTaskServer) result(c *messageStream, m mcp.Message, t *legacyTask) {
 	switch t.status {
 	case "completed", "cancelled":
@@ -175,7 +178,8 @@ func (s *legacyTaskServer) cancel(c *messageStream, m mcp.Message, t *legacyTask
 	c.result(m, "{"+t.members()+"}")
 }
 
-// list returns two tasks per page; the cursor is the ID of the last one.
+// list handles tasks/list. It returns two tasks per page. The cursor of the next page is the ID of the last task on
+// this page.
 func (s *legacyTaskServer) list(c *messageStream, m mcp.Message) {
 	const page = 2
 	start := 0
@@ -206,7 +210,7 @@ func (t *legacyTask) related() string {
 	return fmt.Sprintf(`%q:{"taskId":%q}`, mcp.MetaRelatedTask, t.id)
 }
 
-// taskServers returns the servers whose tasks may run longer than the response to a call.
+// taskServers returns the named servers that support tasks.
 func taskServers() []namedServer {
 	return []namedServer{
 		{"tasks", "", "the tasks extension with the tools of the suite, stateless generation", func(serverArgs) int {

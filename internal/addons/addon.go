@@ -31,8 +31,8 @@ const (
 // maxReason is the maximum size in bytes of a text of a program in an error.
 const maxReason = 500
 
-// An Addon is an addon in use. Its program is started when it is first needed, and again after a failure. Close ends
-// the program.
+// An Addon is an addon that was opened with New. Its program is started when it is first needed, and again after a
+// failure. Close ends the program.
 type Addon struct {
 	found   Found
 	timeout time.Duration
@@ -53,12 +53,14 @@ type Addon struct {
 type program struct {
 	process *process.Process
 	conn    *transport.StreamConn
-	// usable is canceled, with the reason as its cause, when the program writes a line that is not a message.
+	// usable is canceled when the program writes a line that is not a message. The cause of the context then contains
+	// the reason.
 	usable  context.Context
 	discard context.CancelCauseFunc
 }
 
-// New returns the addon f, or f.Err if that is set. environ is the environment of its program, as "name=value".
+// New returns an Addon for f. If f cannot be used, it returns f.Err. environ is the environment of the addon's program,
+// as "name=value".
 func New(f Found, environ []string, log *slog.Logger) (*Addon, error) {
 	if f.Err != nil {
 		return nil, f.Err
@@ -95,8 +97,8 @@ func (a *Addon) stop(ctx context.Context) error {
 	return p.conn.Close(ctx)
 }
 
-// ask sends an event and returns the answer, a JSON object. If the program does not answer in time, or its answer is
-// invalid, the program is ended. A later event starts it again.
+// ask sends an event to the program and returns the answer, a JSON object. If the program does not answer in time, or
+// its answer is invalid, ask ends the program. A later event starts the program again.
 func (a *Addon) ask(caller context.Context, event string, params any) (json.RawMessage, error) {
 	p, text, err := a.prepare(caller, params)
 	if err != nil {
@@ -129,7 +131,7 @@ func (a *Addon) ask(caller context.Context, event string, params any) (json.RawM
 	return nil, a.failed(ctx, p, err)
 }
 
-// tell sends an event without waiting for an answer. It logs an error.
+// tell sends an event to the program without waiting for an answer. If that fails, it logs the error.
 func (a *Addon) tell(ctx context.Context, event string, params any) {
 	p, text, err := a.prepare(ctx, params)
 	if err == nil {
@@ -181,7 +183,8 @@ func (a *Addon) running(ctx context.Context) (*program, error) {
 	return p, nil
 }
 
-// start starts the program. If the addon comes from a project, its files must still have the approved digest.
+// start starts the program. For an addon of a project, it returns an error if the files have changed since a person
+// approved them.
 func (a *Addon) start(ctx context.Context) (*program, error) {
 	if a.found.FromProject {
 		switch now, err := digest(a.found.Dir); {

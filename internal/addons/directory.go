@@ -26,7 +26,7 @@ type Found struct {
 	ID, Dir string
 	Manifest
 	// FromProject reports whether the addon comes from a project. Digest is then the SHA-256 of its files in
-	// hexadecimal. Such an addon runs only if a person approved the digest.
+	// hexadecimal. An addon of a project runs only after a person has approved the digest.
 	FromProject bool
 	Digest      string
 	// Err is the reason why the addon cannot be used; nil if it can.
@@ -36,8 +36,8 @@ type Found struct {
 // maxAddons is the maximum number of addons in a directory.
 const maxAddons = 100
 
-// Find returns the addons in a directory, sorted by name, without the digests of their files. It returns none if the
-// directory does not exist.
+// Find returns the addons in a directory, sorted by name, without the digests of their files. If the directory does not
+// exist, it returns no addons and no error.
 func Find(dir string, fromProject bool) ([]Found, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func readAddon(dir string, fromProject bool) Found {
 	return f
 }
 
-// checkPrivate returns an error if all users of the machine may change the addon.
+// checkPrivate returns an error if every user of the machine may change the directory or the manifest of the addon.
 func checkPrivate(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // Windows does not use these mode bits
@@ -95,8 +95,8 @@ func checkPrivate(dir string) error {
 	return nil
 }
 
-// digest returns the SHA-256 of the names and contents of the files in a directory, in hexadecimal. It returns an error
-// for links, because their targets could change.
+// digest returns one SHA-256, in hexadecimal, of the names and contents of all files in a directory. It returns an
+// error for links, because their targets could change.
 func digest(dir string) (string, error) {
 	type file struct{ name, sum string }
 	var files []file

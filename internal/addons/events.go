@@ -28,7 +28,7 @@ type Call struct {
 	// Tool is the public name of the tool. Server is the server of the tool; empty for Drawbridge's own tools.
 	Tool   string `json:"tool"`
 	Server string `json:"server,omitempty"`
-	// Run names the run that the call belongs to.
+	// Run is the key of the agent's run that the call belongs to.
 	Run       string          `json:"run,omitempty"`
 	Client    Client          `json:"client"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -44,12 +44,13 @@ type ShellCommand struct {
 	Client  Client `json:"client"`
 }
 
-// Wants reports whether the addon has a handler or a gate for an event of a tool.
+// Wants reports whether the addon must be called for an event: it has a handler for the event, or, for tool:before, a
+// gate. The handler or gate must match the tool; tool is "" for events without a tool.
 func (a *Addon) Wants(event, tool string) bool {
 	return len(a.handlers(event, tool)) > 0 || event == ToolBefore && a.gate(tool) != nil
 }
 
-// gate returns the first gate for a tool, or nil.
+// gate returns the first gate of the manifest that matches a tool, or nil.
 func (a *Addon) gate(tool string) *Gate {
 	for i, g := range a.found.Gates {
 		if matches(g.MatchTool, tool) {
@@ -59,9 +60,10 @@ func (a *Addon) gate(tool string) *Gate {
 	return nil
 }
 
-// BeforeTool sends tool:before to the handlers in their order. It returns new arguments for the call, or nil if they
-// stay the same. blocked is the reason why the call is blocked, or "". It returns an error if a handler failed and
-// OnError is not "continue".
+// BeforeTool sends tool:before to the handlers in their order. It returns new arguments for the call, or nil if the
+// arguments stay the same. blocked is the reason why the call is blocked, or "". If a gate of the manifest matches, the
+// call is blocked without sending an event. BeforeTool returns an error if a handler failed and OnError is not
+// "continue".
 func (a *Addon) BeforeTool(ctx context.Context, c Call) (arguments json.RawMessage, blocked string, err error) {
 	if g := a.gate(c.Tool); g != nil {
 		return nil, clip(g.Reason), nil
@@ -87,7 +89,7 @@ func (a *Addon) BeforeTool(ctx context.Context, c Call) (arguments json.RawMessa
 }
 
 // AfterTool sends tool:after to the handlers in their order. It returns a new result for the call, or nil if the result
-// stays the same. It returns an error in the same case as BeforeTool.
+// stays the same. It returns an error if a handler failed and OnError is not "continue".
 func (a *Addon) AfterTool(ctx context.Context, c Call) (result json.RawMessage, err error) {
 	for _, h := range a.handlers(ToolAfter, c.Tool) {
 		answer, err := a.handle(ctx, h, c, "result")
@@ -101,8 +103,8 @@ func (a *Addon) AfterTool(ctx context.Context, c Call) (result json.RawMessage, 
 	return result, nil
 }
 
-// ShellEnv sends shell:env and returns variables for the environment of the command, as "name=value". It returns an
-// error in the same case as BeforeTool.
+// ShellEnv sends shell:env to the handlers in their order. It returns variables for the environment of the command, as
+// "name=value". It returns an error if a handler failed and OnError is not "continue".
 func (a *Addon) ShellEnv(ctx context.Context, c ShellCommand) (env []string, err error) {
 	for _, h := range a.handlers(ShellEnv, "") {
 		answer, err := a.handle(ctx, h, c, "env")
@@ -128,7 +130,7 @@ func isVariable(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '=' || r >= 0x7f })
 }
 
-// Session sends session:start or session:end.
+// Session sends the event session:start or session:end to each handler for it. It does not wait for answers.
 func (a *Addon) Session(ctx context.Context, event string, c Client) {
 	for range a.handlers(event, "") {
 		a.tell(ctx, event, map[string]any{"client": c})
@@ -161,8 +163,9 @@ func (a *Addon) handlers(event, tool string) (all []Handler) {
 	return all
 }
 
-// handle sends an event to a handler. It returns the member of the answer that the handler may set, or nil. An answer
-// with a member that only other kinds of handlers may set is an error, for example arguments from a gate.
+// handle sends an event to a handler, and returns the member of the answer with the given name, or nil. If the answer
+// contains a member that only other kinds of handlers may set, handle returns an error: for example, a gate must not
+// set arguments.
 func (a *Addon) handle(ctx context.Context, h Handler, params any, member string) (json.RawMessage, error) {
 	if h.Kind == Observe {
 		a.tell(ctx, h.Event, params)

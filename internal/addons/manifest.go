@@ -53,15 +53,15 @@ type Manifest struct {
 	Handlers []Handler `toml:"handler"`
 	Gates    []Gate    `toml:"gate"`
 	Tools    []Tool    `toml:"tool"`
-	// Commands are commands for the terminal of the agent.
+	// Commands are the commands that the addon adds to the terminal of the agent.
 	Commands []Command `toml:"command"`
 }
 
 // A Handler sends an event to the program.
 type Handler struct {
 	Event string `toml:"event"`
-	// Kind is "observe", "transform" or "gate": the program only receives the event, may rewrite the call, or may block
-	// the call.
+	// Kind is what the program may do: with "observe" it only receives the event, with "transform" it may rewrite the
+	// call, and with "gate" it may block the call.
 	Kind string `toml:"kind"`
 	// MatchTool is a glob for the names of tools; empty means all.
 	MatchTool string `toml:"match-tool"`
@@ -101,7 +101,7 @@ const (
 	Block     = "gate"
 )
 
-// The events that do not need an agent.
+// The events that Drawbridge sends. The other events of Events are reserved for the agent.
 const (
 	ToolBefore   = "tool:before"
 	ToolAfter    = "tool:after"
@@ -156,12 +156,13 @@ func findEvent(name string) (Event, bool) {
 	return Event{}, false
 }
 
-// reservedCommands returns the names of the terminal's own commands.
+// reservedCommands returns the names of the terminal's own commands, which an addon must not use.
 func reservedCommands() []string {
 	return []string{"help", "quit", "exit", "clear", "model", "compact"}
 }
 
-// ReadManifest reads and checks the manifest in the directory of an addon. The error names the first mistake in it.
+// ReadManifest reads and checks the manifest in the directory of an addon. The error describes the first mistake in the
+// manifest.
 func ReadManifest(dir string) (Manifest, error) {
 	file := filepath.Join(dir, ManifestName)
 	info, err := os.Lstat(file)

@@ -1,10 +1,13 @@
 // Package backup writes and reads archives of backups, and replaces the current files by the files of an archive.
 //
 // An archive is a gzip-compressed tar file that may be encrypted with a passphrase (age). Its first entry is the
-// manifest, which lists each part with its name, size and SHA-256. A part is one file. Write never leaves an incomplete
-// archive. Unpack returns an error for a wrong digest, a part that the manifest does not list, a link, or a name with
-// special characters. A Swap replaces files by unpacked parts. If the process ends during a Swap, Recover restores a
-// state in which either all files are old or all files are new.
+// manifest, which lists each part with its name, size and SHA-256. A part is one file.
+//
+// Write never leaves an incomplete archive. Open rejects a manifest with a name that has special characters. Unpack
+// returns an error for a wrong digest, for a part that the manifest does not list, and for a link.
+//
+// A Swap replaces files by unpacked parts. If the process ends during a Swap, the next call of Recover completes or
+// cancels the Swap. Then either all files are old or all files are new.
 package backup
 
 import (
@@ -78,8 +81,8 @@ type WriteOptions struct {
 // ErrExists reports that the file of a new archive already exists.
 var ErrExists = errors.New("it exists already")
 
-// Write writes an archive of all files in the directory dir to path, and returns the manifest with its parts. The file
-// has mode 0600. If Write fails, it leaves no incomplete file at path.
+// Write writes an archive of all files in the directory dir to the file path. It returns m with the parts and the
+// format of the archive. The file has mode 0600. If Write fails, it leaves no incomplete file at path.
 func Write(path, dir string, m Manifest, o WriteOptions) (Manifest, error) {
 	if _, err := os.Lstat(path); !o.Overwrite && !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
@@ -110,8 +113,8 @@ func Write(path, dir string, m Manifest, o WriteOptions) (Manifest, error) {
 	return m, syncDir(filepath.Dir(path))
 }
 
-// putInPlace renames a file. Without overwrite, it returns ErrExists if the new path exists. On a file system without
-// hard links, such as that of a USB stick, this check is not atomic.
+// putInPlace renames a file. If overwrite is false and the new path exists, it returns ErrExists. On a file system
+// without hard links, such as that of a USB stick, this check and the renaming are not one atomic step.
 func putInPlace(from, to string, overwrite bool) error {
 	if !overwrite {
 		err := os.Link(from, to)
@@ -227,7 +230,8 @@ type Archive struct {
 var ErrSealed = errors.New("it is sealed with a passphrase")
 
 // Open opens an archive and reads its manifest. It returns an error if the format is newer than Format, or if a part's
-// name is duplicate or not plain (see isPlainName).
+// name occurs twice or is not plain (see isPlainName). For an encrypted archive and an empty passphrase, the error is
+// ErrSealed.
 func Open(path, passphrase string) (*Archive, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -324,8 +328,9 @@ func (m Manifest) checkNames() error {
 	return nil
 }
 
-// isPlainName reports whether a name is "file" or "directory/file". Both may contain only ASCII letters, digits and
-// "._-", which have no special meaning in the paths of any system.
+// isPlainName reports whether a name is "file" or "directory/file", does not begin with a dot and is not the manifest's
+// name. Both parts may contain only ASCII letters, digits and "._-", which have no special meaning in the paths of any
+// system.
 func isPlainName(name string) bool {
 	parts := strings.Split(name, "/")
 	if len(parts) > 2 || name == manifestName {
@@ -343,7 +348,8 @@ func isPlainName(name string) bool {
 }
 
 // Unpack writes all parts to an existing directory, with mode 0600, and checks their digests. It returns an error for
-// an entry that the manifest does not list. A part that is missing, is a link or has another size is also an error.
+// an entry that the manifest does not list. A part that is missing, is a link or has another size or digest is also an
+// error. After an error, the directory may contain some of the parts.
 func (a *Archive) Unpack(dir string) error {
 	left := make(map[string]Part, len(a.Manifest.Parts))
 	for _, p := range a.Manifest.Parts {

@@ -16,17 +16,20 @@ import (
 
 const (
 	lockFile = "lock"
-	// planFile contains the moves of a committed swap. A process that finds the file carries out the moves.
+	// planFile contains the moves of a swap after Commit wrote them. A process that finds the file carries out the
+	// moves.
 	planFile = "plan.json"
-	// unpackDir is the directory for the new files.
+	// unpackDir is the name of the directory for the new files, within the swap's directory.
 	unpackDir = "parts"
-	// recoverWait is how long Recover waits for another process. lockRetry is the interval between attempts.
+	// recoverWait is how long Recover waits for the lock of the swap. lockRetry is the interval between attempts.
 	recoverWait, lockRetry = 30 * time.Second, 5 * time.Millisecond
 )
 
-// A Move moves the file or directory From to To. An existing file or directory at To is first moved to Aside.
+// A Move moves the file or directory From to the path To. If a file or directory exists at To, it is first moved to the
+// path Aside.
 type Move struct {
-	// From is empty if To is only moved to Aside.
+	// From is the path of the new file or directory. If it is empty, the file or directory at To is moved to Aside and
+	// not replaced.
 	From  string `json:"from,omitempty"`
 	To    string `json:"to"`
 	Aside string `json:"aside"`
@@ -34,9 +37,9 @@ type Move struct {
 	MovesAside bool `json:"moves_aside"`
 }
 
-// A Swap replaces several files and directories together. It has a directory that contains the new files and a lock.
-// Before Commit, nothing is replaced. After Commit, everything is replaced, either by this process or by the next
-// process that calls Recover.
+// A Swap replaces several files and directories together. Its directory contains the new files and a lock. Before
+// Commit, nothing is replaced. Commit first writes a plan of all moves. After that, everything is replaced, either by
+// this process or by the next process that calls Recover.
 type Swap struct {
 	dir  string
 	lock *flock.Flock
@@ -47,8 +50,10 @@ type Swap struct {
 // ErrBusy reports that another process is replacing the files.
 var ErrBusy = errors.New("another process restores a backup here")
 
-// Begin begins a swap in the directory dir, which it creates. dir must be on the same file system as the files. If dir
-// contains an interrupted swap, Begin first finishes a committed one, or removes the files of another one.
+// Begin begins a swap in the directory dir, and creates dir if it is missing. dir must be on the same file system as
+// the files to replace. If dir contains an earlier swap that was interrupted after its plan was written, Begin first
+// completes it. If it was interrupted before, Begin removes its new files. If another process uses the swap in dir, the
+// error is ErrBusy.
 func Begin(dir string) (*Swap, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -81,8 +86,8 @@ func newLock(dir string) *flock.Flock {
 // PartsDir returns the path of the directory for the new files.
 func (s *Swap) PartsDir() string { return filepath.Join(s.dir, unpackDir) }
 
-// Commit carries out the moves, and returns them with Aside and MovesAside set. A relative From is in PartsDir. Aside
-// is To with the suffix, and a number if that name exists.
+// Commit carries out the moves, and returns them with Aside and MovesAside set. A relative From is a path in PartsDir.
+// Aside is To followed by suffix; if this path exists, a number is appended.
 func (s *Swap) Commit(moves []Move, suffix string) ([]Move, error) {
 	planned := make([]Move, len(moves))
 	for i, m := range moves {
@@ -114,7 +119,7 @@ func (s *Swap) Commit(moves []Move, suffix string) ([]Move, error) {
 	return planned, s.finish()
 }
 
-// freeName returns name, or name with a number appended if a file of that name exists.
+// freeName returns a path at which no file exists: name, or name followed by a number.
 func freeName(name string) string {
 	free := name
 	for n := 2; ; n++ {
@@ -125,7 +130,8 @@ func freeName(name string) string {
 	}
 }
 
-// finish carries out the moves in planFile, if it exists, and removes it. A move that was already made is not repeated.
+// finish carries out the moves in planFile, and removes planFile. It does nothing if planFile does not exist. A move
+// that was already made is not repeated.
 func (s *Swap) finish() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, planFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,8 +181,8 @@ func (s *Swap) carryOut(m Move) error {
 	return syncDir(filepath.Dir(m.To))
 }
 
-// Close ends the swap and removes its directory. If Commit failed after it wrote the plan, Close keeps the directory
-// for Recover.
+// Close ends the swap and removes its directory. If Commit failed after it wrote the plan, Close does not remove the
+// directory, so that Recover can complete the swap.
 func (s *Swap) Close() error {
 	if _, err := os.Lstat(filepath.Join(s.dir, planFile)); err == nil {
 		return s.lock.Close() // Commit failed, and Recover will finish the moves
@@ -185,8 +191,8 @@ func (s *Swap) Close() error {
 	return errors.Join(os.RemoveAll(s.PartsDir()), os.RemoveAll(s.dir), s.lock.Close())
 }
 
-// Recover waits until no other process uses the swap in dir. It then finishes a committed swap, or removes the files of
-// another one. If dir does not exist, Recover does nothing.
+// Recover waits until no other process uses the swap in dir. Then it completes a swap whose plan was written, or
+// removes the new files of a swap without a plan. If dir does not exist, Recover does nothing.
 func Recover(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -234,8 +240,8 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDir syncs changed file names to the disk. On Windows it does nothing, because this is neither possible nor
-// needed.
+// syncDir syncs changed file names to the disk. On Windows it does nothing, because syncing a directory is neither
+// possible nor needed there.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

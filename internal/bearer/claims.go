@@ -20,8 +20,8 @@ type claims struct {
 	expires, notBefore      time.Time
 	// hasScopes reports whether the claims include scopes. active is the member active of an introspection response.
 	// keyBound reports that the token is bound to a key, so it is not a bearer token. isIDToken reports that the token
-	// identifies a user and does not grant access. hasNonce reports that it may be such an ID token, isAccessToken that
-	// it is not.
+	// identifies a user and does not grant access (an ID token). A token with hasNonce is also treated as an ID token,
+	// unless isAccessToken reports that its type is that of an access token.
 	hasScopes, active, keyBound, isIDToken, hasNonce, isAccessToken bool
 }
 
@@ -142,8 +142,8 @@ func readTime(value json.RawMessage) (time.Time, bool) {
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9)), true
 }
 
-// checkClaims checks the claims of a verified token. The token must be an access token and a bearer token, for this
-// resource, and valid now. The error is a *drawbridge.Fault AuthFailure.
+// checkClaims checks the claims of a verified token. The token must be a bearer token, an access token and valid now.
+// It must be for Options.Audience, or, if that is empty, for resource. The error is a *drawbridge.Fault AuthFailure.
 func (v *Verifier) checkClaims(c claims, resource string) error {
 	now, skew := v.o.Now(), v.o.ClockSkew
 	want := v.o.Audience
@@ -166,7 +166,7 @@ func (v *Verifier) checkClaims(c claims, resource string) error {
 }
 
 // sameResource reports whether two resource identifiers are equal, character by character as RFC 9728 (section 3.3)
-// requires. A URL without a path also equals the same URL with a slash, which some issuers add.
+// requires. There is one exception: a URL without a path equals the same URL with the path "/", which some issuers add.
 func sameResource(a, b string) bool {
 	if a == b {
 		return true
@@ -184,12 +184,12 @@ func sameResource(a, b string) bool {
 // maxSubject is the maximum size of a subject in bytes; OpenID Connect allows 255.
 const maxSubject = 512
 
-// programPrefix is the beginning of the principal of a program that obtained a token for itself.
+// programPrefix is the beginning of the principal of a program that obtained a token for itself, without a user.
 const programPrefix = "program:"
 
-// principal returns the principal of a token: "SUBJECT@ISSUER". The issuer, a URL, does not contain "@". Principals of
-// different issuers therefore differ from each other, and from users of the operating system. The error is a
-// *drawbridge.Fault AuthFailure.
+// principal returns the principal of a token: "SUBJECT@ISSUER", or "program:CLIENT@ISSUER" for a program's own token.
+// The issuer is a URL without "@". Principals of different issuers therefore differ from each other, and from users of
+// the operating system. The error is a *drawbridge.Fault AuthFailure.
 func (v *Verifier) principal(c claims) (string, error) {
 	who := c.subject
 	switch {

@@ -24,8 +24,9 @@ const (
 	maxIntrospections = 16
 )
 
-// newHTTPClient returns the client for requests to issuers. By default, it does not reuse connections, so no connection
-// stays open between requests. It follows redirects only of GET requests and on the same origin.
+// newHTTPClient returns the client for requests to issuers. A nil transport means a transport that closes each
+// connection after one request, so no connection stays open between requests. The client follows redirects only of GET
+// requests and only on the same origin.
 func newHTTPClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		transport = &http.Transport{
@@ -76,8 +77,8 @@ func doJSON(web *http.Client, r *http.Request) ([]byte, error) {
 
 var errRedirectedElsewhere = errors.New("it leads elsewhere")
 
-// safeNetworkError returns a description of a network error. Errors of net/http may contain a URL or a response. Only
-// errors about connecting to the host are therefore returned unchanged.
+// safeNetworkError returns a description of a network error. Errors of net/http may contain a URL or a response.
+// Therefore, only errors about the connection to the host are returned unchanged; others are replaced by a fixed text.
 func safeNetworkError(err error) error {
 	dial, dialled := errors.AsType[*net.OpError](err)
 	cert, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -124,8 +125,8 @@ func (v *Verifier) verifyByIntrospection(ctx context.Context, token string, own 
 	return c.mergeInto(own, v.o.Issuers[0])
 }
 
-// introspect sends the token and Drawbridge's client credentials to the introspection endpoint (RFC 7662), and returns
-// the response.
+// introspect sends the token to the introspection endpoint (RFC 7662), authenticated with Drawbridge's client
+// credentials. It returns the body of the response.
 func (v *Verifier) introspect(ctx context.Context, token string) ([]byte, error) {
 	in := v.o.Introspection
 	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
@@ -139,8 +140,9 @@ func (v *Verifier) introspect(ctx context.Context, token string) ([]byte, error)
 	return doJSON(v.client, r)
 }
 
-// mergeInto returns own, the claims of a signed token, updated with c, the introspection response. If own is empty, the
-// token is opaque, and mergeInto returns c.
+// mergeInto combines own, the claims of a signed token, with c, the claims of the introspection response. Scopes in c
+// replace those in own, and an earlier expiry in c is used. If own is empty, the token is opaque, and mergeInto returns
+// c.
 func (c claims) mergeInto(own claims, issuer string) (claims, error) {
 	c.issuer = issuer
 	if own.issuer == "" {

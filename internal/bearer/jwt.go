@@ -22,8 +22,8 @@ func allowedAlgorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// A jwt is a parsed signed token. access reports whether its header has the type of access tokens. If err is set, the
-// token is refused whatever its signature is.
+// A jwt is a parsed signed token. access reports whether the type in the token's header is the type of access tokens.
+// If err is set, the token is refused even if its signature is valid.
 type jwt struct {
 	parsed *jose.JSONWebSignature
 	access bool
@@ -52,8 +52,8 @@ func readJWT(token string) (jwt, bool) {
 // accessType is the type of access tokens (RFC 9068, section 2.1). Many issuers use the type JWT, or omit it.
 const accessType = "at+jwt"
 
-// headerType returns the type in a header. It returns false for a type that access tokens never have, for duplicate
-// members, and for critical extensions. Key locations in the header (jku, jwk, x5u, x5c) are ignored.
+// headerType returns the type in a token's header. It returns false for a type that access tokens never have, for
+// duplicate members, and for critical extensions. It ignores key locations in the header (jku, jwk, x5u, x5c).
 func headerType(header []byte) (typ string, ok bool) {
 	seen := map[string]bool{}
 	for m := range rawjson.Members(header) {

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// keysFreshTime is how long keys are used before they are fetched again. keysMaxAge is how long they are used if
-	// fetching fails.
+	// keysFreshTime is how long fetched keys are used before they are fetched again. keysMaxAge is how long they are
+	// used if all later fetches fail.
 	keysFreshTime = 10 * time.Minute
 	keysMaxAge    = time.Hour
-	// refreshInterval is the minimum time between two fetches. retryInterval is the minimum time after a failed fetch.
+	// refreshInterval is the minimum time between a successful fetch and the next fetch. retryInterval is the minimum
+	// time between a failed fetch and the next fetch.
 	refreshInterval = time.Minute
 	retryInterval   = 5 * time.Second
 	// maxKeys is the maximum number of keys of an issuer. maxCandidateKeys is the maximum number of keys that are tried
-	// for a token that does not name its key.
+	// for one token. Several keys match if the token does not name its key.
 	maxKeys          = 64
 	maxCandidateKeys = 8
 )
@@ -52,8 +53,8 @@ func newIssuer(name string, web *http.Client, now func() time.Time) *issuer {
 }
 
 // keysFor returns the issuer's keys for the algorithm alg that have the given ID, or all keys for alg if id is empty.
-// It fetches the keys if necessary. The error is a *drawbridge.Fault: AuthFailure if there is no such key, Transient if
-// the keys cannot be fetched.
+// It first fetches the keys if they are too old, or if no key matches. The error is a *drawbridge.Fault: AuthFailure if
+// there is no such key, Transient if the keys cannot be fetched.
 func (i *issuer) keysFor(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]jose.JSONWebKey, error) {
 	keys, age := i.find(id, alg)
 	if len(keys) > 0 && age < keysFreshTime {
@@ -88,8 +89,9 @@ func (s *keySet) find(id string, alg jose.SignatureAlgorithm) (keys []jose.JSONW
 	return keys
 }
 
-// refreshKeys fetches the keys, unless another call has just fetched them. If another call is fetching them, it waits
-// for that call only if wait is true. It returns the error of the last fetch.
+// refreshKeys fetches the keys and returns the error. If the last fetch ended less than refreshInterval ago
+// (retryInterval after a failure), it returns the error of that fetch. If another call is fetching the keys, it waits
+// for that call if wait is true, and otherwise returns nil at once.
 func (i *issuer) refreshKeys(ctx context.Context, wait bool) error {
 	select {
 	case i.refreshing <- struct{}{}:
@@ -167,8 +169,8 @@ func metadataURLs(issuer string) []string {
 	return []string{origin + oauth + path, origin + openid + path, origin + path + openid}
 }
 
-// readJWKSURL returns the URL of the keys from an issuer's metadata. It returns an error for metadata that name another
-// issuer (RFC 8414, section 3.3).
+// readJWKSURL returns the URL of the keys from an issuer's metadata. It returns an error if the metadata name another
+// issuer (RFC 8414, section 3.3), or if the URL is less secure than the issuer's.
 func readJWKSURL(raw []byte, issuer string) (jwks string, err error) {
 	if name := rawjson.GetString(raw, "issuer"); name != issuer {
 		return "", errors.New("read the metadata: they are of another issuer")

@@ -12,18 +12,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A Resource describes an HTTP endpoint to OAuth clients (RFC 9728). With the zero value, tokens are accepted from no
-// issuer.
+// A Resource describes an HTTP endpoint of Drawbridge to OAuth clients (RFC 9728). The zero value is an endpoint that
+// accepts no issuer's tokens.
 type Resource struct {
-	// URL is the public URL of the endpoint, which clients use and tokens name. If it is empty, Serve uses the URL of
-	// the listener, on loopback only.
+	// URL is the public URL of the endpoint, which clients use and tokens name. If it is empty, Drawbridge uses the URL
+	// of its listener, on loopback only.
 	URL string
 	// Issuers are the issuers whose tokens are accepted. Scopes are the scopes that clients should request.
 	Issuers, Scopes []string
 }
 
-// Validate returns an error if URL is not valid for an endpoint, or if tokens would be sent to it in clear text. The
-// error is a *drawbridge.Fault InvalidInput.
+// Validate returns an error if URL is not the URL of an endpoint. It also returns an error if clients would send
+// issuers' tokens to URL unencrypted: http is allowed on loopback only. The error is a *drawbridge.Fault InvalidInput.
 func (r Resource) Validate() error {
 	u, err := url.Parse(r.URL)
 	var wrong string
@@ -52,8 +52,8 @@ const (
 )
 
 // Challenge returns the WWW-Authenticate header for a refused request (RFC 6750, section 3; RFC 9728, section 5.1).
-// code is the error code of RFC 6750, or "" if the request had no token. reason is omitted if a header cannot contain
-// it.
+// code is the error code of RFC 6750, or "" if the request had no token. reason is a description for people; it is
+// omitted if it contains characters that a header cannot contain.
 func (r Resource) Challenge(code, reason string) string {
 	var params []string
 	add := func(name, value string) {
@@ -77,7 +77,8 @@ func (r Resource) Challenge(code, reason string) string {
 	return "Bearer " + strings.Join(params, ", ")
 }
 
-// MetadataPath is the path at which a resource's metadata are served. The path of the resource is appended to it.
+// MetadataPath is the path at which a resource's metadata are served. Clients append the path of the resource's URL to
+// it.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
 // metadataURL returns the URL of the resource's metadata, which name its issuers. It returns "" if the resource has no
@@ -90,8 +91,9 @@ func (r Resource) metadataURL() string {
 	return u.Scheme + "://" + u.Host + MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
-// MetadataHandler serves the well-known URIs of the resource: for the host, for the path of URL, and for the given
-// local path. A proxy may map the local path to another one. If there are no issuers, the handler responds with 404.
+// MetadataHandler returns a handler that serves the metadata at MetadataPath. The path of the resource may be appended:
+// the path of URL, or path, the path of the endpoint on this machine. The two differ if a proxy maps one to the other.
+// If there are no issuers, the handler responds with 404.
 func (r Resource) MetadataHandler(path string) http.Handler {
 	if r.metadataURL() == "" {
 		return http.NotFoundHandler()
@@ -113,7 +115,7 @@ func (r Resource) MetadataHandler(path string) http.Handler {
 	})
 }
 
-// IsToken reports whether a text has the form of a bearer token (RFC 6750, section 2.1) and is not too long.
+// IsToken reports whether a text has the form of a bearer token (RFC 6750, section 2.1) and at most maxToken bytes.
 func IsToken(text string) bool {
 	text = strings.TrimRight(text, "=")
 	return text != "" && len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool {

@@ -1,9 +1,9 @@
 // Package bearer verifies access tokens of OAuth issuers, and tells clients without a token where to get one.
 //
 // A token is accepted only if a configured issuer confirms it: by a signature with an asymmetric key from the issuer's
-// own metadata, or by token introspection (RFC 7662). It must also be a bearer token, for this resource, and valid now.
-// If the issuer cannot be reached, the error is Transient and does not say that the token is invalid. Key locations in
-// a token's header are ignored.
+// own metadata, or by token introspection (RFC 7662). The token must also be a bearer token, issued for this resource,
+// and valid now. If the issuer cannot be reached, the error is Transient, because the token may be valid. Key locations
+// in a token's header are ignored.
 //
 // Errors and logs never contain a part of a token, of a secret or of an issuer's response. Invalid tokens make
 // Drawbridge fetch an issuer's keys at most once a minute, or every five seconds while fetches fail. The package starts
@@ -32,8 +32,9 @@ type Options struct {
 	Issuers []string
 	// Audience is the audience that tokens must have; empty means the resource of the request.
 	Audience string
-	// Introspection is the endpoint at which tokens of the only issuer are verified. The zero value means none; then
-	// tokens must be JWTs. If it is set, JWTs are introspected too, so that Drawbridge detects revoked tokens.
+	// Introspection is the endpoint at which the issuer verifies tokens. It can be set only if there is exactly one
+	// issuer. If it is not set, tokens must be JWTs. If it is set, JWTs are introspected too, so that Drawbridge
+	// detects revoked tokens.
 	Introspection Introspection
 	// ClockSkew is how far the clocks of issuers may be off; 0 is half a minute.
 	ClockSkew time.Duration
@@ -45,8 +46,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// ExpiryTime returns the time with which the expiry of a token is checked. now is the result of Now. The returned
-	// time is later than now if the clock was set back. A nil ExpiryTime means now itself.
+	// ExpiryTime returns the time that is compared with the expiry of a token. now is the result of Now. If the clock
+	// was set back, the returned time is later than now, so that an expired token stays expired. If ExpiryTime is nil,
+	// now itself is compared.
 	ExpiryTime func(now time.Time) time.Time
 }
 
@@ -62,8 +64,8 @@ const (
 	// defaultClockSkew is the default of Options.ClockSkew, maxClockSkew is its maximum.
 	defaultClockSkew = 30 * time.Second
 	maxClockSkew     = 5 * time.Minute
-	// acceptedTTL is how long a successful verification is cached. rejectedTTL is how long a refusal is cached if the
-	// issuer reported the token as not active.
+	// acceptedTTL is how long a successful verification is cached. rejectedTTL is how long the refusal of a token is
+	// cached that the issuer reported as not active. Other refusals are not cached.
 	acceptedTTL = time.Minute
 	rejectedTTL = 5 * time.Second
 	// maxCachedTokens is the maximum number of cached verifications.
@@ -82,8 +84,8 @@ type Verifier struct {
 	cache *lru.Cache[[sha256.Size]byte, cachedToken]
 }
 
-// A cachedToken is the result of a verification, and the time until which it is cached. err is the reason for a
-// refusal.
+// A cachedToken is the result of a verification, which is used until the time until. claims are the verified claims. If
+// the token was refused, err is the reason.
 type cachedToken struct {
 	claims claims
 	err    error
@@ -162,12 +164,12 @@ func isScope(text string) bool {
 	})
 }
 
-// anyServerScope is the issuer's scope that grants all mounted servers if Options.Scopes is empty.
+// anyServerScope is the issuer's scope that grants access to all MCP servers if Options.Scopes is empty.
 const anyServerScope = "mcp"
 
-// AcceptedScopes returns the sorted scopes of the issuer that grant access here: the keys of Options.Scopes. If
-// Options.Scopes is empty, it returns "mcp", which grants every server; "mcp:NAME" then grants the server NAME. Names
-// with a "*" grant nothing: some issuers grant every requested scope, which must not grant all servers.
+// AcceptedScopes returns the issuer's scopes that grant access here, sorted: the keys of Options.Scopes. If
+// Options.Scopes is empty, it returns "mcp", which grants all servers; "mcp:NAME" then grants the server NAME. "mcp:*"
+// grants nothing, because some issuers grant any scope that a client requests.
 func (v *Verifier) AcceptedScopes() []string {
 	if len(v.o.Scopes) == 0 {
 		return []string{anyServerScope}
@@ -202,7 +204,7 @@ func (v *Verifier) scopesFor(word string) []drawbridge.Scope {
 
 // Authenticate verifies a token that was sent to a resource and returns its caller: a principal that is unique among
 // issuers, the granted scopes, and the token itself. The error is a *drawbridge.Fault: AuthFailure for an invalid
-// token, PolicyBlocked for one without any scope here, Transient if the issuer cannot be reached.
+// token, PolicyBlocked for a valid token whose scopes grant no access here, Transient if the issuer cannot be reached.
 func (v *Verifier) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
 	c, err := v.verifyToken(ctx, token)
 	if err == nil {

@@ -18,14 +18,16 @@ import (
 type BackupRecord struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
-	// Existed reports whether the file existed. Before is its content.
+	// Existed reports whether the file existed before Drawbridge was added. Before is the content of the file at that
+	// time.
 	Existed bool   `json:"existed"`
 	Before  []byte `json:"before"`
-	// WrittenHashes are the hex SHA-256 of the contents that Drawbridge wrote. If the file has one of these contents,
-	// it can be restored to Before. There may be several hashes after a second connect, because the process may have
-	// crashed after writing the record and before writing the file.
+	// WrittenHashes are the hex SHA-256 of the contents that Drawbridge wrote. If the file still has one of these
+	// contents, a disconnect replaces the file by Before. After a second connect there may be several hashes. The
+	// process may have crashed before it wrote the new content, so the old content is also accepted.
 	WrittenHashes []string `json:"wrote"`
-	// Replaced maps names to the entries that Drawbridge removed. They are restored if the file was edited since.
+	// Replaced maps the names of the entries that the connect removed or replaced to these entries. If the file was
+	// edited after the connect, a disconnect restores them one by one.
 	Replaced map[string]json.RawMessage `json:"replaced,omitempty"`
 	// CreatedDirs are the directories that were created for the file, the deepest first.
 	CreatedDirs []string `json:"made,omitempty"`
@@ -49,7 +51,8 @@ func (b BackupDir) recordPath(client, path string) string {
 	return filepath.Join(string(b), client+"-"+ContentHash([]byte(path))[:12]+".json")
 }
 
-// Read returns the record for a file; nil if there is none. The errors of all methods are *drawbridge.Fault values.
+// Read returns the record for a client's file; nil if there is none. The errors of all methods of BackupDir are
+// *drawbridge.Fault values.
 func (b BackupDir) Read(client, path string) (*BackupRecord, error) {
 	file := b.recordPath(client, path)
 	data, err := os.ReadFile(file)
@@ -82,7 +85,8 @@ func (b BackupDir) Write(record BackupRecord) error {
 	return nil
 }
 
-// SortDeepestFirst sorts directories of one path by depth, the deepest first, and removes duplicates.
+// SortDeepestFirst sorts the directories by depth, the deepest first, and removes duplicates. Each directory must be a
+// parent of all deeper ones.
 func SortDeepestFirst(dirs []string) []string {
 	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
 	return slices.Compact(dirs)

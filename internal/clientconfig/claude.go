@@ -9,9 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// claudeCodeProvider returns the provider for Claude Code. Its file ~/.claude.json contains the person's servers, and
-// the servers of single directories under the paths of these directories. Claude Code also reads a project's .mcp.json,
-// which belongs to mcpJSONProvider.
+// claudeCodeProvider returns the provider for Claude Code. The file ~/.claude.json contains the person's servers for
+// all directories. Its member "projects" maps the path of a directory to the servers for this directory only. Claude
+// Code also reads a project's .mcp.json, which belongs to mcpJSONProvider.
 func claudeCodeProvider() Provider {
 	const inDir = "CLAUDE_CONFIG_DIR"
 	words := claudeGrammar("Claude Code")
@@ -26,8 +26,8 @@ func claudeCodeProvider() Provider {
 	}}
 }
 
-// mcpJSONProvider returns the provider for the files at the root of a project that many programs read. Files of single
-// programs have precedence over these files.
+// mcpJSONProvider returns the provider for mcp.json and .mcp.json at the root of a project, which many programs read.
+// Files that only one program reads have precedence over these files.
 func mcpJSONProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsUnderEitherName, grammar: claudeGrammar("its program")}
 	return Provider{Name: "mcp-json", Title: "mcp.json", Priority: 5, Locations: []FileLocation{

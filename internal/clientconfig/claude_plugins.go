@@ -31,7 +31,8 @@ func pluginRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Er
 	return rows, nil
 }
 
-// pluginText converts a string of a plugin's row. c.dir is the directory of the plugin.
+// pluginText converts a string of a plugin's row. It replaces ${CLAUDE_PLUGIN_ROOT} by c.dir, the directory of the
+// plugin.
 func pluginText(c *rowConverter, s string) string {
 	parts := strings.Split(s, "${CLAUDE_PLUGIN_ROOT}")
 	for i, part := range parts {
@@ -55,8 +56,8 @@ func PluginFiles(b BaseDirs) (list, settings string) {
 }
 
 // PluginDirs returns the directories of the plugins for the working directory dir, without duplicates. list and
-// settings are the files of PluginFiles. Plugins that settings disable, or that were installed for another project, are
-// excluded.
+// settings are the parsed files of PluginFiles. A plugin is excluded if settings contains false for it, or if it was
+// installed for another directory only.
 func PluginDirs(list, settings configfile.Node, dir string) (dirs []string) {
 	off := map[string]bool{}
 	for _, enabled := range settings.FindAll("enabledPlugins") {

@@ -25,7 +25,7 @@ type Client struct {
 	// configPaths returns the possible paths of the user-level configuration file. The first file that exists is used,
 	// otherwise the first path.
 	configPaths func(ClientDirs) []string
-	// entryShape converts Drawbridge's entry to a value that has the JSON form of an entry in the client's file.
+	// entryShape returns a value whose JSON is the given entry in the form of the client's file.
 	entryShape func(ServerEntry) any
 }
 
@@ -118,8 +118,8 @@ func codexFiles(p ClientDirs) []string {
 	return p.fileIn("CODEX_HOME", filepath.Join(p.Home, ".codex"), "config.toml")
 }
 
-// geminiFiles returns the file of Gemini CLI. GEMINI_CLI_HOME replaces the home directory and not the directory
-// .gemini.
+// geminiFiles returns the file of Gemini CLI. If GEMINI_CLI_HOME is set, the directory .gemini is in that directory,
+// and not in the home directory.
 func geminiFiles(p ClientDirs) []string {
 	return p.fileIn("GEMINI_CLI_HOME", p.Home, ".gemini", "settings.json")
 }
@@ -200,8 +200,8 @@ func opencodeEntry(e ServerEntry) any {
 	}{"local", append([]string{e.Command}, e.Args...), e.Env, true}
 }
 
-// gooseEntry returns an entry for goose. It has all these members, because goose rejects an extension without one of
-// them. The timeout is in seconds.
+// gooseEntry returns an entry for goose. goose rejects an extension in which one of these members is missing. The
+// timeout is in seconds.
 func gooseEntry(e ServerEntry) any {
 	envs := e.Env
 	if envs == nil {

@@ -31,8 +31,8 @@ func codexProvider() Provider {
 	}}
 }
 
-// variableReference returns a reference to a variable. If name is not a variable's name, it adds a note and returns
-// false.
+// variableReference returns "${NAME}" for the name of a variable. If the name is not valid, it adds a note about the
+// given line and returns false.
 func (c *rowConverter) variableReference(line int, name string) (string, bool) {
 	if !variablePattern().MatchString(name) {
 		c.addNote(line, "a name in %q is not a valid variable name and was left out", c.current)

@@ -23,8 +23,8 @@ type rowGrammar struct {
 	fields []memberRule
 	// convertText converts a string, and the variables in it, to Drawbridge's format.
 	convertText func(c *rowConverter, s string) string
-	// takesCommands is set if a value of env or headers may be "!" and a command, or a variable's name, as in
-	// Drawbridge's format.
+	// takesCommands is set if the program interprets values of env and headers as Drawbridge does. Such a value may be
+	// "!" followed by a command, or the bare name of a variable.
 	takesCommands bool
 }
 
@@ -37,8 +37,9 @@ type memberRule struct {
 // maxConversionNotes is the maximum number of notes about one row.
 const maxConversionNotes = 20
 
-// ToNative converts a row to Drawbridge's format, and returns it as a table. dir is the directory of a project's row;
-// empty for another row.
+// ToNative converts a row to Drawbridge's format, and returns it as a table. A row that is in this format already is
+// returned unchanged. dir is the directory for placeholders such as ${workspaceFolder}; empty if the row does not
+// belong to a directory.
 func (s *Dialect) ToNative(row ServerRow, dir string) (configfile.Node, []ConversionNote) {
 	if s.Native || row.Value.Kind != configfile.Table {
 		return row.Value, nil
@@ -67,7 +68,7 @@ type rowConverter struct {
 	current string
 	dir     string
 	inputs  map[string]string
-	// seenPairs contains the pairs that were already added, as "MEMBER NAME".
+	// seenPairs contains the pairs that were already added, as "MEMBER NAME", such as "env TOKEN".
 	seenPairs map[string]bool
 	out       []configfile.Member
 	notes     []ConversionNote
@@ -153,8 +154,8 @@ func copyVerbatim(name string) func(*rowConverter, configfile.Member) {
 // ignoreMember drops a member without a note. It is for members that do not change the server.
 func ignoreMember(*rowConverter, configfile.Member) {}
 
-// leaveOut returns a function that drops a member and adds a note. It is for members that change the server but have no
-// equivalent in Drawbridge's format.
+// leaveOut returns a function that drops a member and adds a note with the reason why. It is for members that change
+// the server but have no equivalent in Drawbridge's format.
 func leaveOut(why string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.addNote(m.Line, "%q was left out: %s", m.Name, why) }
 }
@@ -168,7 +169,7 @@ const (
 	adviceSandbox       = "Drawbridge does not confine the program in this way"
 )
 
-// convertPairs returns a function that converts a member to env or headers, whichever name is.
+// convertPairs returns a function that converts an object of strings to the member name, which is env or headers.
 func convertPairs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		if m.Value.Kind != configfile.Table {
@@ -189,8 +190,8 @@ func convertPairs(name string) func(*rowConverter, configfile.Member) {
 }
 
 // convertValue converts a value of env or headers. If the program interprets the value literally, convertValue escapes
-// text that Drawbridge would interpret as a command or a variable's name. A value that is a single $(…) remains a
-// command.
+// text that Drawbridge would interpret as a command or as a variable's name. A value that the program runs as a
+// command, "$(…)", becomes "!" followed by the command.
 func (c *rowConverter) convertValue(s string) string {
 	ours := c.grammar.convertText(c, s)
 	if c.grammar.takesCommands || strings.HasPrefix(ours, "!") && wholeCommand().MatchString(s) {
@@ -211,7 +212,8 @@ func convertCommand(c *rowConverter, m configfile.Member) {
 	c.setMember("args", m.Line, all)
 }
 
-// convertTransport converts the type. The types stdio and local are dropped, because the command implies them.
+// convertTransport converts the name of the transport to the member type. The names stdio and local are dropped,
+// because the command implies them.
 func convertTransport(c *rowConverter, m configfile.Member) {
 	ours := map[string]string{
 		"stdio": "", "local": "", "http": "http", "streamable-http": "http", "streamableHttp": "http",
@@ -225,8 +227,8 @@ func convertTransport(c *rowConverter, m configfile.Member) {
 	c.setMember("type", m.Line, m.Value)
 }
 
-// convertLocalOrRemote converts a type that is either "local" or "remote". It drops "remote", because Drawbridge
-// detects the transport of a URL.
+// convertLocalOrRemote converts a type that is either "local" or "remote". It drops "remote" and "http", because
+// Drawbridge detects the transport of a URL.
 func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
 	if name, _ := m.Value.TextValue(); name == "remote" || name == "http" {
 		return

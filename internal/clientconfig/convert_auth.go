@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// convertAuth returns a function that converts an object with the sign-in parameters. The value false disables the
-// sign-in.
+// convertAuth returns a function that converts an object with the sign-in parameters by the rules in fields. If the
+// value is false instead of an object, the converted row disables the sign-in.
 func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		if yes, isFlag := m.Value.Bool(); isFlag {
@@ -80,8 +80,8 @@ func convertAuthDisabled(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertCallbackPort converts the callback port. It also sets the redirect URI http://localhost:PORT/callback, which
-// such programs register.
+// convertCallbackPort converts the callback port. It also sets the redirect URI to http://localhost:PORT/callback,
+// because programs with this member register that URI.
 func convertCallbackPort(c *rowConverter, m configfile.Member) {
 	copyAuthAs("callback_port")(c, m)
 	if _, ok := m.Value.PositiveInt(); ok {
@@ -90,7 +90,8 @@ func convertCallbackPort(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertCallbackURL converts the redirect URI. An http URI without a port is left out, because it is only a pattern.
+// convertCallbackURL converts the redirect URI. An http URI without a port is left out, because Drawbridge chooses a
+// free port itself.
 func convertCallbackURL(c *rowConverter, m configfile.Member) {
 	u, err := url.Parse(m.Value.Text)
 	if err != nil || u.Port() == "" && u.Scheme != "https" {
@@ -100,8 +101,9 @@ func convertCallbackURL(c *rowConverter, m configfile.Member) {
 	copyAuthAs("redirect_uri")(c, m)
 }
 
-// convertMetadataURL converts the URL of an authorization server's metadata to the server's issuer. RFC 8414 inserts a
-// well-known path before the issuer's path; OpenID Connect appends it.
+// convertMetadataURL converts the URL of an authorization server's metadata to the server's issuer, by removing the
+// well-known path. RFC 8414 inserts this path before the issuer's path; OpenID Connect appends it. A URL without such a
+// path is left out.
 func convertMetadataURL(c *rowConverter, m configfile.Member) {
 	u, err := url.Parse(m.Value.Text)
 	path, found := "", false

@@ -16,8 +16,9 @@ import (
 
 var (
 	variablePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	// upperCaseName matches a variable's name in upper case. A value of this form is quoted, so that it is not read as
-	// a variable. A value in another form is rarely the name of a variable, and is not quoted for readability.
+	// upperCaseName matches a variable's name in upper case. quoteValue escapes a value of this form, so that it is not
+	// read as a variable. A value in another form is rarely the name of a variable, and stays unescaped so that the
+	// file is easy to read.
 	upperCaseName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
 	bracePlaceholder = lazyregexp.New(`\$\{([^}]*)\}`)
@@ -41,7 +42,8 @@ func quoteValue(s string) string {
 	return s
 }
 
-// literalText converts a string of a program that does not expand variables.
+// literalText converts a string of a program that does not expand variables. It escapes each "${", which Drawbridge
+// would expand.
 func literalText(_ *rowConverter, s string) string { return escapePlaceholders(s) }
 
 // nativeText converts a string of a program that expands ${NAME} and ${NAME:-default} as Drawbridge does. It escapes
@@ -54,8 +56,8 @@ func nativeText(c *rowConverter, s string) string {
 	})
 }
 
-// replaceMatches returns s with each match of what replaced by the result of say, and the other text escaped. say
-// receives the match and its groups.
+// replaceMatches returns s with each match of the expression what replaced by the result of the function say. The text
+// between the matches is escaped. The first element of groups is the match, followed by the expression's groups.
 func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) string) string {
 	var out []byte
 	end := 0
@@ -74,8 +76,8 @@ func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) str
 	return string(appendText(out, escapePlaceholders(s[end:])))
 }
 
-// appendText appends s to out. Both are in Drawbridge's format. It inserts an escape if dollar signs at the end of out
-// would otherwise change the meaning of s.
+// appendText appends s to out; both are in Drawbridge's format. If out ends with dollar signs that would change the
+// meaning of s, appendText inserts an escape.
 func appendText(out []byte, s string) []byte {
 	switch rest := bytes.TrimRight(out, "$"); {
 	case len(rest) == len(out):
@@ -116,7 +118,7 @@ func editorText(c *rowConverter, s string) string {
 	})
 }
 
-// isPlainName reports whether a variable's name, which may be followed by a default, contains no colon. In Drawbridge's
+// isPlainName reports whether the name of a variable contains no colon; a default may follow the name. In Drawbridge's
 // format, a colon in the name has another meaning.
 func isPlainName(name string) bool {
 	before, _, _ := strings.Cut(name, ":-")
@@ -142,8 +144,9 @@ func (c *rowConverter) noteUnknownPlaceholder(placeholder string) {
 		c.grammar.title)
 }
 
-// promptVariable returns a reference to a variable that replaces the input prompt with the given id. The reference
-// includes the prompt's default.
+// promptVariable returns a reference to an environment variable, such as ${API_KEY}, for the input prompt with the
+// given id. The editor asks the person for the value; Drawbridge reads the variable instead. The reference includes the
+// prompt's default.
 func (c *rowConverter) promptVariable(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -188,8 +191,8 @@ func dollarText(c *rowConverter, s string) string {
 	})
 }
 
-// dollarOrPercentText is dollarText, and also converts %NAME%. In a URL, percent signs are not converted, because they
-// are escapes.
+// dollarOrPercentText is like dollarText, and also converts %NAME%. In a URL, %NAME% is not converted, because percent
+// signs are escapes there.
 func dollarOrPercentText(c *rowConverter, s string) string {
 	s = dollarText(c, s)
 	if c.current == "url" || c.current == "httpUrl" {
@@ -198,8 +201,8 @@ func dollarOrPercentText(c *rowConverter, s string) string {
 	return percentVariable().ReplaceAllString(s, "$${$1}")
 }
 
-// shellText converts a string that the program expands with a shell: it may contain variables, or be a single command
-// substitution.
+// shellText converts a string that the program expands with a shell. The string may contain variables. If the whole
+// value of env or headers is "$(command)", it becomes "!" followed by the command.
 func shellText(c *rowConverter, s string) string {
 	inside := wholeCommand().FindStringSubmatch(s)
 	if inside != nil && (c.current == "env" || c.current == "headers") && !strings.Contains(inside[1], "$(") {

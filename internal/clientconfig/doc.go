@@ -1,5 +1,5 @@
-// Package clientconfig reads and writes the MCP servers in the configuration files of other programs. It contains the
-// programs, the locations of their files, and the forms in which the files represent a server.
+// Package clientconfig reads and writes the MCP servers in the configuration files of other programs. For each program,
+// it contains the locations of the files, and the form in which the files represent a server.
 //
 // ToNative converts a row, which is the entry of one server, to Drawbridge's format. The result has the members, units
 // and variables of Drawbridge's own rows, and the line numbers of the original file. A member without an equivalent is

@@ -38,7 +38,7 @@ func geminiProvider() Provider {
 	slices.Reverse(json.grammar.fields)
 	return Provider{Name: "gemini", Title: "Gemini CLI", Priority: 60, Locations: []FileLocation{
 		{Root: ProjectRoot, Path: ".gemini/settings.json", Shape: json},
-		// The variable replaces the home directory and not the directory .gemini.
+		// If GEMINI_CLI_HOME is set, the directory .gemini is in that directory, and not in the home directory.
 		{Root: HomeRoot, Path: ".gemini/settings.json", Variable: "GEMINI_CLI_HOME",
 			FileInVariable: ".gemini/settings.json", Shape: json},
 	}}

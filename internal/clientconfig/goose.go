@@ -7,7 +7,8 @@ import (
 )
 
 // gooseProvider returns the provider for goose. Its files are in YAML; the servers are among its extensions. goose does
-// not expand variables. It stores secrets in its keyring; the file contains their names.
+// not expand variables. It stores secrets in the keyring of the system; the file contains only the names of the
+// secrets.
 func gooseProvider() Provider {
 	yaml := &Dialect{parse: configfile.ParseYAML, findRows: gooseRows, grammar: &rowGrammar{
 		title: "goose", convertText: literalText, fields: commonMembers(
@@ -25,7 +26,7 @@ func gooseProvider() Provider {
 	}}
 }
 
-// gooseRows returns the rows, except goose's own built-in extensions.
+// gooseRows returns the rows of the extensions that are MCP servers. goose's own built-in extensions are excluded.
 func gooseRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfile.Error) {
 	for _, row := range rowsAt(root, "name", []string{"extensions"}) {
 		if inner, ok := row.Value.Find("config"); ok && inner.Value.Kind == configfile.Table {
@@ -40,8 +41,8 @@ func gooseRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfil
 	return rows, nil
 }
 
-// convertSecretNames converts the names of secrets in goose's keyring to variables. Variables of these names must be
-// set in Drawbridge's environment.
+// convertSecretNames converts each name of a secret in goose's keyring to a variable in env. The value is a reference
+// to the environment variable of the same name, which must be set for Drawbridge.
 func convertSecretNames(c *rowConverter, m configfile.Member) {
 	for _, item := range m.Value.Items {
 		name, _ := item.TextValue()

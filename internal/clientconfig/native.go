@@ -64,8 +64,9 @@ func invalidRowLists(root configfile.Node, paths ...[]string) (problems []*confi
 // maxTopMembers is the maximum number of top-level members that are checked for misspelled names.
 const maxTopMembers = 1000
 
-// misspelledMembers returns errors for top-level members of a Drawbridge JSON file whose names seem misspelled, or if
-// the file has no list of servers. Other unknown members are allowed, because another program may use the file too.
+// misspelledMembers returns an error for each top-level member of a Drawbridge JSON file whose name seems misspelled.
+// If there is none and the file has no known member, it returns one error. Other unknown members are allowed, because
+// another program may use the file too.
 func misspelledMembers(root configfile.Node) (problems []*configfile.Error) {
 	rows := []string{"servers", "mcpServers"}
 	known := append(slices.Clone(rows), "disabledServers")

@@ -4,9 +4,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// piscesProvider returns the provider for a family of programs with files in .pisces or .omp. Values have the same form
-// as in Drawbridge's files. A list of disabled servers applies only to the file that contains it, and not to other
-// files of the family.
+// piscesProvider returns the provider for a family of programs with files in .pisces or .omp. Values of env and headers
+// have the same form as in Drawbridge's files. The list disabledServers of a file disables only servers in the same
+// file.
 func piscesProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
 		title: "pisces", convertText: nativeText, takesCommands: true, fields: commonMembers(

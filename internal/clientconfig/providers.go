@@ -11,8 +11,8 @@ import (
 type Provider struct {
 	// Name is the provider's name in commands. Title is the name for people.
 	Name, Title string
-	// Priority determines the order of providers: the highest comes first. Providers of equal priority keep their
-	// order.
+	// Priority determines the order of providers: the highest comes first. Providers of equal priority remain in the
+	// order in which they are listed.
 	Priority int
 	// Locations are the possible files of the provider, in order of precedence.
 	Locations []FileLocation
@@ -25,13 +25,13 @@ type FileLocation struct {
 	Path string
 	// OS is the GOOS on which the location is used; empty means all systems.
 	OS string
-	// Variable is the name of an environment variable. If it contains an absolute directory, the location is the file
-	// FileInVariable in this directory.
+	// Variable is the name of an environment variable; empty means none. If the variable contains the absolute path of
+	// a directory, the location is the file FileInVariable in that directory, and not Path.
 	Variable, FileInVariable string
 	Shape                    *Dialect
 }
 
-// A LocationRoot is a base directory of locations. It also determines whether the files belong to the user.
+// A LocationRoot is a base directory of locations. It also determines whether the files are the user's own.
 type LocationRoot uint8
 
 // The base directories.
@@ -110,8 +110,8 @@ type Dialect struct {
 // Parse parses the content of a file. The error is a *configfile.Error.
 func (s *Dialect) Parse(data []byte) (configfile.Node, error) { return s.parse(data) }
 
-// Rows returns the rows of a parsed file, and errors about the form of the file. dir is the working directory; some
-// files contain rows that apply to one directory only.
+// Rows returns the rows of a parsed file, and errors about the form of the file. dir is the working directory: rows
+// that the file defines for another directory only are not returned.
 func (s *Dialect) Rows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error) {
 	return s.findRows(root, dir)
 }
@@ -131,8 +131,8 @@ type ServerRow struct {
 	inputs map[string]string
 }
 
-// rowsAt returns the rows in the members at paths. Each member is an object or a list. In a list, key is the member of
-// a row that contains its name.
+// rowsAt returns the rows in the members at paths. Such a member is either an object, whose keys are the names of the
+// rows, or a list. In a list, the name of a row is in the row's member key.
 func rowsAt(root configfile.Node, key string, paths ...[]string) (rows []ServerRow) {
 	for _, path := range paths {
 		for _, m := range root.FindAll(path...) {
@@ -169,7 +169,7 @@ func textSetAt(root configfile.Node, path ...string) map[string]bool {
 	return texts
 }
 
-// markDisabled marks those rows as disabled whose names are in off.
+// markDisabled marks the rows whose names are in off as disabled.
 func markDisabled(rows []ServerRow, off map[string]bool) {
 	for i := range rows {
 		rows[i].off = rows[i].off || off[rows[i].Name]

@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// windsurfProvider returns the provider for Windsurf, whose rows have the URL in serverUrl. Its second user-level file
-// is that of other editors that include Windsurf.
+// windsurfProvider returns the provider for Windsurf, whose rows have the URL in serverUrl. Other editors that include
+// Windsurf use the second user-level file.
 func windsurfProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
 		title: "Windsurf", convertText: editorText, fields: commonMembers(

@@ -4,7 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// zedProvider returns the provider for Zed. Servers are in its settings, except the servers of its extensions.
+// zedProvider returns the provider for Zed. Servers are in Zed's settings. Servers of Zed's extensions are not
+// returned, because the settings do not contain their commands.
 func zedProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
 		title: "Zed", convertText: literalText, fields: commonMembers(
@@ -36,8 +37,8 @@ func hasTable(v configfile.Node, name string) bool {
 	return ok && m.Value.Kind == configfile.Table
 }
 
-// flattenZedCommand returns the row with its command, args and env as members of the row. In an older form, command is
-// an object that contains them.
+// flattenZedCommand returns the row with command, args and env as members of the row. In an older form of the file,
+// command is an object that contains path, args and env.
 func flattenZedCommand(row configfile.Node) configfile.Node {
 	if !hasTable(row, "command") {
 		return row

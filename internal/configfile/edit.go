@@ -40,8 +40,8 @@ const maxNesting = 64
 // utf8BOM is the byte order mark that some editors write. An edit preserves it.
 const utf8BOM = "\ufeff"
 
-// ElementStep returns a path step that selects an element of a list: the table whose member key has the text name. The
-// step starts with a NUL character, so it differs from every name in a file.
+// ElementStep returns a path step that selects an element of a list: the table in which the member named key is the
+// string name. The step starts with a NUL character, so it differs from every name in a file.
 func ElementStep(key, name string) string { return "\x00" + key + "\x00" + name }
 
 // parseElementStep returns the key and the name of a step that ElementStep returned; ok is false for another step.
@@ -54,8 +54,8 @@ func parseElementStep(step string) (key, name string, ok bool) {
 	return key, name, ok
 }
 
-// A textEditor is a parsed document in one format. Its edits may be wrong in unusual layouts, so the caller checks the
-// result.
+// A textEditor is a parsed document in one format. set and remove return the edited text, which may be wrong if the
+// layout of the document is unusual. Therefore the caller parses the text again and compares the values.
 type textEditor interface {
 	// tree returns the document as maps, lists, strings, booleans, nil and json.Number. A value without a JSON
 	// equivalent is a nonJSONValue.
@@ -87,9 +87,9 @@ func CheckSyntax(format Format, data []byte) error {
 	return err
 }
 
-// Get returns the value at path as JSON without white space. In a JSON file, members keep their order. The second
-// result is false if the value is missing. The error reports data that cannot be parsed, or a value without a JSON
-// equivalent.
+// Get returns the value at path as JSON without white space. Members of a JSON file keep their order; members of a TOML
+// or YAML file are sorted by name. The second result is false if the value is missing. The error reports data that
+// cannot be parsed, or a value without a JSON equivalent.
 func Get(format Format, data []byte, path []string) (json.RawMessage, bool, error) {
 	t, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
 	if err != nil {
@@ -112,8 +112,9 @@ func Get(format Format, data []byte, path []string) (json.RawMessage, bool, erro
 // The error reports data that cannot be parsed, a parent that is not an object or list, or a duplicate name on the
 // path. It also reports a change that cannot be made without changing neighbouring values.
 //
-// Remove undoes Set byte for byte if Set added one member to an object or list that had other members. The same applies
-// if the object or list was "{}" or "[]". In TOML it applies to a table, or a key in a table that has a header.
+// Removing an added value with Remove restores the document byte for byte in two cases. First, Set added one member to
+// an object or list that had other members, or that was "{}" or "[]". Second, in TOML, Set added a table, or a key to a
+// table that has a header.
 func Set(format Format, data []byte, path []string, value json.RawMessage) ([]byte, error) {
 	var want any
 	if err := decodeJSON(value, &want); err != nil || len(path) == 0 {
@@ -138,8 +139,9 @@ func Set(format Format, data []byte, path []string, value json.RawMessage) ([]by
 	})
 }
 
-// Remove removes the value at path together with its name. It does not remove parents that become empty, or comments
-// outside the value. If there is no value at path, it changes nothing. The errors are those of Set.
+// Remove removes the value at path together with its name. It does not remove comments outside the value. Parents that
+// become empty remain, except in TOML, which can omit them. If there is no value at path, Remove changes nothing. The
+// errors are those of Set.
 func Remove(format Format, data []byte, path []string) ([]byte, error) {
 	return editChecked(format, data, path, func(t textEditor) (any, []byte, error) {
 		if _, ok := findInTree(t.tree(), path); !ok || len(path) == 0 {
@@ -150,10 +152,10 @@ func Remove(format Format, data []byte, path []string) ([]byte, error) {
 	})
 }
 
-// editChecked calls change and returns the changed document. change returns the wanted tree and the new text; a nil
-// tree means no change. editChecked returns an error if the new text does not parse to the wanted tree. After the
-// removal of a value from TOML, its empty parents may be missing, because TOML can omit them. removed is the path of a
-// removed value.
+// editChecked parses data, calls change and returns the new text that change returns. change also returns the wanted
+// tree; a nil tree means no change. editChecked parses the new text again, and returns an error if the result differs
+// from the wanted tree. removed is the path of the value that change removes; nil if it removes no value. After a
+// removal from TOML, empty parents of the value may be missing, because TOML can omit them.
 func editChecked(format Format, data []byte, removed []string, change func(textEditor) (any, []byte, error)) (
 	[]byte, error) {
 	body, marked := bytes.CutPrefix(data, []byte(utf8BOM))
@@ -271,7 +273,7 @@ func removeFromTree(tree any, path []string) any {
 	return members
 }
 
-// pruneEmptyParents returns the tree without those parents on path that are empty.
+// pruneEmptyParents returns the tree without the parents on path that are empty.
 func pruneEmptyParents(tree any, path []string) any {
 	for i := len(path) - 1; i > 0; i-- {
 		value, _ := findInTree(tree, path[:i])

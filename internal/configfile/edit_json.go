@@ -17,7 +17,8 @@ type jsonEditor struct {
 	values any
 	// lineBreak is the line ending. indentUnit is the white space of one level of indentation.
 	lineBreak, indentUnit string
-	// singleLine is set if the document is on one line. compact is set if names are also not followed by a space.
+	// singleLine is set if the document is on one line. compact is set if, in addition, no space follows the colon
+	// after a name.
 	singleLine, compact bool
 }
 
@@ -177,7 +178,8 @@ func (t *jsonEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	if b, ok := t.containerOf(at); ok && len(rest) > 0 {
 		return t.appendItem(b, rest, value)
 	}
-	// The value is replaced; if a parent is null, the null is replaced by the missing parents with the value.
+	// The existing value is replaced. If this value is a parent and null, it is replaced by the missing parents that
+	// contain the new value.
 	whole := wrapInParents(rest, value)
 	indent, alone := t.startsLine(t.lineStart(at.StartOffset))
 	multi := alone && !t.singleLine && (bytes.ContainsRune(t.data[at.StartOffset:at.EndOffset], '\n') ||
@@ -191,21 +193,22 @@ func (t *jsonEditor) lineStart(at int) int {
 	return start + len(indentAt(t.data, at))
 }
 
-// startsItem reports whether its line contains at most a name before the offset at.
+// startsItem reports whether, on its line, the offset at is preceded by nothing or by a member's name only.
 func (t *jsonEditor) startsItem(at int) bool {
 	before := bytes.TrimSpace(t.data[t.lineStart(at):at])
 	return len(before) == 0 || before[0] == '"' && bytes.Count(before, []byte(`"`)) == 2
 }
 
-// startsLine reports whether its line contains only white space before the offset at. It also returns the text before
-// it.
+// startsLine reports whether, on its line, the offset at is preceded by white space only. It also returns the preceding
+// text.
 func (t *jsonEditor) startsLine(at int) (string, bool) {
 	start := bytes.LastIndexByte(t.data[:at], '\n') + 1
 	blanks := t.data[start:at]
 	return string(blanks), len(bytes.Trim(blanks, " \t")) == 0
 }
 
-// appendItem returns the document with an item added at the end of container b. rest is the path of value below b.
+// appendItem returns the document with an item added at the end of container b. rest is the path of value, starting at
+// b.
 func (t *jsonEditor) appendItem(b jsonContainer, rest []string, value json.RawMessage) ([]byte, error) {
 	value = wrapInParents(rest[1:], value)
 	if key, name, ok := parseElementStep(rest[0]); ok && len(rest) > 1 { // the element needs its name

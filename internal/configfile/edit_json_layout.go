@@ -8,8 +8,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// formatValue returns value in the style of the document. indent is the indentation of the line on which it starts.
-// multi reports whether it may span several lines.
+// formatValue returns value in the style of the document. indent is the indentation of the line on which the value
+// starts. If multi is false, the result is on one line.
 func (t *jsonEditor) formatValue(value json.RawMessage, indent string, multi bool) string {
 	v, err := hujson.Parse(value)
 	if err != nil {

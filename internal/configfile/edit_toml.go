@@ -142,8 +142,8 @@ func (t *tomlEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return t.insertBlock(t.siblingsEnd(spots), block), nil
 }
 
-// replaceStatements returns the document with the first run of the statements replaced by block, and the others
-// removed.
+// replaceStatements returns the document with the statements mine replaced by block. block takes the place of the first
+// adjacent statements; the other statements are removed.
 func (t *tomlEditor) replaceStatements(mine []tomlStatement, block string) ([]byte, error) {
 	if !mine[0].header {
 		return nil, errors.New("the table is written with dotted keys; edit it by hand")
@@ -154,8 +154,8 @@ func (t *tomlEditor) replaceStatements(mine []tomlStatement, block string) ([]by
 	return applySplices(t.data, splices...), nil
 }
 
-// setKey returns the document with "key = value" added after the last key of its table. A table without a header gets a
-// header.
+// setKey returns the document with "key = value" added after the last key of its table. If the table has no header in
+// the document, a header is added.
 func (t *tomlEditor) setKey(path, spots []string, value json.RawMessage) ([]byte, error) {
 	written, err := formatInlineTOML(value)
 	if err != nil {

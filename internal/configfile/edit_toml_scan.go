@@ -28,8 +28,8 @@ type statementScanner struct {
 	data  string
 	at    int
 	depth int
-	// table is the path of the current table. lists maps the joined path of each list of tables to its number of
-	// elements.
+	// table is the path of the current table. lists maps the joined path of each list of tables to the number of
+	// elements that were found so far.
 	table      []string
 	lists      map[string]int
 	statements []tomlStatement
@@ -129,7 +129,7 @@ func (s *statementScanner) readKey() (names []string) {
 	}
 }
 
-// unquoteKey returns the name that a quoted name means.
+// unquoteKey returns the name without quotes and with its escapes decoded.
 func unquoteKey(quoted string) string {
 	var into struct{ K string }
 	if _, err := toml.Decode("K = "+quoted, &into); err != nil {

@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A yamlEditor is a parsed document in YAML. It inserts and removes whole lines, in block style. In a mapping in flow
-// style ("{…}"), a member can only be inserted at the start. It can only be removed if the next member is on the same
-// line.
+// A yamlEditor is a parsed document in YAML. In a mapping in block style, it inserts and removes whole lines. In a
+// mapping in flow style ("{…}"), it inserts a member only at the start. It removes such a member only if the next
+// member is on the same line.
 type yamlEditor struct {
 	data      []byte
 	root      *yaml.Node // nil for an empty document
@@ -118,7 +118,7 @@ func yamlTree(value any) any {
 var errEditByHand = errors.New("the file is written in a way that cannot be edited; edit it by hand")
 
 // deepestOn returns the deepest existing mapping on the path, the key that leads to this mapping, and the remaining
-// steps. The last step of the path is never followed.
+// steps. The last step of the path is always one of the remaining steps.
 func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string, err error) {
 	if strings.ContainsAny(strings.ReplaceAll(string(t.data), "\r\n", "\n"), "\r\u0085\u2028\u2029") {
 		return nil, nil, nil, errEditByHand // these characters end a line in YAML, but not in this editor
@@ -258,8 +258,9 @@ func (t *yamlEditor) indentUnit() string {
 	return "  "
 }
 
-// setInFlowMapping returns the document with a member added at the start of a mapping in flow style. The end of the
-// mapping is not known. If i is not -1, the member exists and the result is an error.
+// setInFlowMapping returns the document with a member added at the start of a mapping in flow style. A member cannot be
+// added at the end, because the parser does not return the position of the end. i is the index of the member's key; if
+// it is not -1, the member exists already and the result is an error.
 func (t *yamlEditor) setInFlowMapping(at *yaml.Node, i int, name string, value json.RawMessage) ([]byte, error) {
 	line := t.lines[at.Line-1]
 	if i >= 0 || at.Column > len(line) || line[at.Column-1] != '{' {
@@ -269,8 +270,8 @@ func (t *yamlEditor) setInFlowMapping(at *yaml.Node, i int, name string, value j
 	return t.replaceLines(at.Line-1, at.Line, line[:at.Column]+written+line[at.Column:]), nil
 }
 
-// replaceLines returns the document with the lines from index from up to, but not including, index to replaced. A
-// document without a final line ending remains without it.
+// replaceLines returns the document with the lines t.lines[from:to] replaced by the text lines. A document without a
+// final line ending remains without it.
 func (t *yamlEditor) replaceLines(from, to int, lines string) []byte {
 	before, after := strings.Join(t.lines[:from], ""), strings.Join(t.lines[to:], "")
 	if before != "" && !strings.HasSuffix(before, "\n") && lines != "" {

@@ -89,7 +89,7 @@ func (r *jsonReader) readNode(v hujson.Value) Node {
 }
 
 // tooDeepLine returns the line on which values nest deeper than MaxDepth; 0 if there is none. It skips strings and
-// comments as the parser does. After a syntax error the result may be wrong.
+// comments as the parser does. After a syntax error the result may be wrong; the parser then returns another error.
 func tooDeepLine(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {

@@ -28,13 +28,12 @@ const (
 	Table
 )
 
-// A Node is one value of a file in any format: the value as written, and its line.
+// A Node is one value of a file in any format, with its line.
 type Node struct {
 	Kind ValueKind
 	// Line counts from 1; 0 means that the value is not from a file.
 	Line int
-	// Text is the decoded text of a Text, or a Number or Boolean as written. The text of a Number is a valid JSON
-	// number.
+	// Text is the decoded string of a Text, or the JSON form of a Number or Boolean.
 	Text string
 	// Items are the values of a List. Members are the members of a Table. Both are in the file's order.
 	Items   []Node

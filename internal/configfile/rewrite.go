@@ -47,9 +47,9 @@ func (v FileState) Content() []byte {
 	return v.Data
 }
 
-// RewriteFile changes a file. It calls change with the file's state, and writes the state that change returns. If
-// Exists is false in the new state, the file is removed. If the path is a symbolic link, its target is changed and the
-// link remains. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode.
+// RewriteFile changes a file. It calls change with the file's state, and writes the state that change returns if it
+// differs. If Exists is false in the new state, the file is removed. If the path is a symbolic link, its target is
+// changed and the link remains. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode.
 //
 // If change returns an error, RewriteFile writes nothing and returns this error unchanged. Any other error is a
 // *drawbridge.Fault.
@@ -105,7 +105,8 @@ func ResolveLinks(path string) (string, error) {
 	return "", errors.New("too many links")
 }
 
-// MissingDirs returns dir and its parents as far as they do not exist, the deepest first.
+// MissingDirs returns the directories that must be created for dir: dir and its parents that do not exist, the deepest
+// first.
 func MissingDirs(dir string) (missing []string) {
 	for {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
@@ -116,15 +117,15 @@ func MissingDirs(dir string) (missing []string) {
 	}
 }
 
-// RemoveDirs removes those directories that are empty.
+// RemoveDirs removes the directories that are empty, in the order of dirs. Other directories remain.
 func RemoveDirs(dirs []string) {
 	for _, dir := range dirs {
 		_ = os.Remove(dir) // a directory that is missing or not empty is not an error
 	}
 }
 
-// lockDir locks dir and waits until no other writer has the lock. It locks the directory itself, so that no lock file
-// remains in a person's home directory. On Windows a directory cannot be locked, so a lock file is used.
+// lockDir locks dir. It waits up to lockWait until no other writer has the lock. It locks the directory itself, so that
+// no lock file remains in a person's home directory. On Windows a directory cannot be locked, so a lock file is used.
 func lockDir(dir string) (unlock func(), err error) {
 	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
 	if runtime.GOOS == "windows" {
@@ -256,7 +257,7 @@ func IsDanglingLink(path string) bool {
 // SameFile reports whether two paths are equal or lead to the same file.
 func SameFile(a, b string) bool { return a == b || IsOneOfFiles(a, StatExisting([]string{b})) }
 
-// StatExisting returns the infos of those files that exist.
+// StatExisting returns the fs.FileInfo of each path at which a file exists.
 func StatExisting(paths []string) (infos []fs.FileInfo) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {

@@ -38,12 +38,12 @@ func JoinFew(names []string) string {
 var placeholderName = lazyregexp.New(
 	`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
 
-// maxPlaceholder is the maximum length of such a name. It is not a repetition count in the expression, because such a
-// count would make compiling the expression, at each start, a hundred times slower.
+// maxPlaceholder is the maximum length of a placeholder's name. It is not a repetition count in the expression, because
+// such a count would make compiling the expression, at each start, a hundred times slower.
 const maxPlaceholder = 100
 
-// PlaceholderName returns the name in the text between the braces of "${…}". Other text is replaced by "…", because
-// it may be a default value that is a secret.
+// PlaceholderName returns the name in the text between the braces of "${…}". The text after the name is replaced by
+// "…", because it may be a default value that is a secret.
 func PlaceholderName(inner string) string {
 	name := placeholderName().FindString(safetext.Truncate(inner, maxPlaceholder, safetext.Bytes, ""))
 	if name != inner {

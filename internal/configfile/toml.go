@@ -43,8 +43,8 @@ func tomlError(err error) *Error {
 	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: safetext.Line(words)}
 }
 
-// tomlNode returns a node for a decoded value and its position. line is the line of the container; it is used if the
-// scan found no position.
+// tomlNode returns a node for a decoded value. at is the position of the value's key, which the scan found; nil if the
+// scan did not find the key. The node then has the line of the container, which is line.
 func tomlNode(value any, at *keyPosition, line int) Node {
 	if at != nil && at.line > 0 {
 		line = at.line

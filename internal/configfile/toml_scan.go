@@ -112,8 +112,8 @@ func (s *tomlKeyScanner) readKeyValue(in *keyPosition) {
 	}
 }
 
-// readKey reads a dotted key and returns its names. Escapes in a quoted name are not decoded. The position of such a
-// name is not found later, so its value has the line of its table.
+// readKey reads a dotted key and returns its names. Escapes in a quoted name are not decoded. A value under a name with
+// escapes therefore has no position of its own, and gets the line of its table.
 func (s *tomlKeyScanner) readKey() []string {
 	var names []string
 	for s.err == nil {
@@ -181,7 +181,8 @@ func (s *tomlKeyScanner) scanValue(at *keyPosition) {
 	}
 }
 
-// scanCollection skips an array or inline table, and calls each at the start of every item.
+// scanCollection skips an array or inline table. At the start of each item, it calls the function each, which must skip
+// the item.
 func (s *tomlKeyScanner) scanCollection(end byte, each func()) {
 	s.advance(1)
 	for s.err == nil {

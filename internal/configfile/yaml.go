@@ -105,8 +105,8 @@ func (r *yamlReader) readNode(v *yaml.Node, depth int) Node {
 	return n
 }
 
-// readMapping reads a mapping. Members from a merge key come last, and are omitted if the mapping has a member of that
-// name.
+// readMapping reads a mapping. Members from a merge key ("<<") come last. They are omitted if the mapping itself has a
+// member of that name.
 func (r *yamlReader) readMapping(v *yaml.Node, depth int) []Member {
 	var own, merged []Member
 	names := map[string]bool{}

@@ -7,9 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// RewriteLinks returns the result of a method with public URIs in its content blocks. It rewrites blocks that link to a
-// resource or embed one. public returns the public URI for a server's own URI. If nothing changes, it returns the same
-// bytes.
+// RewriteLinks returns the result of a method with public URIs in its content blocks. It rewrites the URI of each block
+// that links to a resource or embeds one. public returns the public URI for a server's own URI. If nothing changes,
+// RewriteLinks returns the same bytes.
 func RewriteLinks(method string, result json.RawMessage, public func(own string) string) json.RawMessage {
 	block := func(b json.RawMessage) json.RawMessage { return rewriteBlockLink(b, public) }
 	switch method {

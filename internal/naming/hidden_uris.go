@@ -7,7 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// OwnURI returns the server's own URI for a URI that may be qualified with this server's name.
+// OwnURI returns the server's own URI. If uri is qualified with this server's name, the qualification is removed;
+// otherwise the result is uri.
 func OwnURI(server drawbridge.ServerID, uri string) string {
 	if id, own, ok := CutServer(uri); ok && id == server {
 		return own
@@ -15,8 +16,8 @@ func OwnURI(server drawbridge.ServerID, uri string) string {
 	return uri
 }
 
-// RemoveHidden returns the object with elements of the array at path removed, if hidden returns true for their URI. If
-// nothing changes, it returns the same bytes.
+// RemoveHidden returns the object without some elements of the array at path: those for whose member "uri" the function
+// hidden returns true. If there is no such element, it returns the same bytes.
 func RemoveHidden(object json.RawMessage, hidden func(uri string) bool, path ...string) json.RawMessage {
 	left, some := []byte{'['}, false
 	for element := range rawjson.Elements(rawjson.Get(object, path...)) {

@@ -14,14 +14,16 @@ const (
 	maxLinkBytes         = 2 << 10
 )
 
-// LinkOwners stores which server sent which link to which principal. A server may link to resources that it does not
-// list, so only the link shows to which server such a URI belongs. The first server that sent a URI owns it.
+// LinkOwners stores, for each principal, which server sent a link to which resource URI. A server may link to resources
+// that it does not list. For such a URI, only the link shows which server can read it. The first server that sent a URI
+// to a principal owns the URI for this principal.
 //
-// LinkOwners stores up to 1,024 links for each principal and 16,384 in total, and evicts the least recently sent link.
-// The zero value is empty and ready to use. A LinkOwners is safe for concurrent use.
+// LinkOwners stores up to 1,024 links for each principal and 16,384 in total. If a limit is reached, it evicts the
+// least recently sent link of the principal or of all principals. The zero value is empty and ready to use. A
+// LinkOwners is safe for concurrent use.
 type LinkOwners struct {
 	mu sync.Mutex
-	// oldestFirst lists the links of all principals, the least recently sent first. Each principalLinks has such a list
+	// oldestFirst lists the links of all principals, the least recently sent first. principalLinks.order is such a list
 	// for one principal.
 	oldestFirst list.List
 	byPrincipal map[string]*principalLinks

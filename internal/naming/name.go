@@ -1,10 +1,12 @@
 // Package naming derives public names for servers' items: names of tools and prompts in each style, and qualified URIs
 // of resources. It also matches URIs against URI templates.
 //
-// A public name depends only on its server and the server's own name for the item, and never on other servers. A
-// qualified URI can be split into the server and the server's own URI. If the package rewrites the URIs of a JSON
-// object, the rest of the object is unchanged. The package returns the possible names of an item; the caller decides
-// which name is used.
+// A public name depends only on its server and on the server's own name for the item, and never on other servers.
+// Therefore two items may have the same possible name. The package returns the possible names of an item; the caller
+// decides which name is used.
+//
+// A qualified URI can be split into the server and the server's own URI. Functions that rewrite the URIs in a JSON
+// object do not change the rest of the object.
 package naming
 
 import (
@@ -34,13 +36,13 @@ const (
 	Qualified Style = "qualified"
 	// MCP is "mcp_<server>_<tool>", in lower case.
 	MCP Style = "mcp"
-	// Bare is the tool's own name, if it is legal and does not look qualified. If two servers have the same name, only
-	// one of them gets it.
+	// Bare is the tool's own name, if it is legal and does not look qualified. If two servers have a tool of the same
+	// name, only one of the tools gets this name.
 	Bare Style = "bare"
 )
 
-// ToolNames returns the possible names of a server's tool in a style, the preferred name first. A name may already be
-// used by another item.
+// ToolNames returns the possible names of a server's tool in a style, the preferred name first. The caller must check
+// whether another item already has a name.
 func ToolNames(style Style, server drawbridge.ServerID, tool string) []drawbridge.CardName {
 	qualified := QualifiedName(server, tool)
 	switch {
@@ -52,15 +54,15 @@ func ToolNames(style Style, server drawbridge.ServerID, tool string) []drawbridg
 	return []drawbridge.CardName{qualified}
 }
 
-// FallbackName returns a name for an item whose other possible names are all in use, for example because another tool
-// imitates them.
+// FallbackName returns a name for an item whose names from ToolNames are all in use. This happens, for example, if
+// another server deliberately gave its tool the same name. The result ends with a longer hash than in QualifiedName.
 func FallbackName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	return hashedName(joinName(server, tool), server, tool, longHashDigits)
 }
 
-// QualifiedName returns "<server>__<tool>" if this name is legal, short enough and unambiguous: its first "__" must be
-// the separator. For any other pair, it replaces illegal characters by "_", truncates the name and appends a hash of
-// the pair. Therefore two pairs do not get the same name by accident.
+// QualifiedName returns "<server>__<tool>" if this name is legal, at most maxName long, and its first "__" is the
+// separator. Otherwise it replaces illegal characters by "_", truncates the name, and appends a hash of server and
+// tool. Because of the hash, two different tools do not get the same name by accident.
 func QualifiedName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	name := joinName(server, tool)
 	readable := strings.Index(name, drawbridge.NameSeparator) == len(server)
@@ -75,8 +77,8 @@ func joinName(server drawbridge.ServerID, tool string) string {
 }
 
 // MCPName returns "mcp_<server>_<tool>" in lower case. Each run of characters other than letters and digits is replaced
-// by "_". If the tool's name begins with the server's name, the server's name is not repeated. Different pairs may get
-// the same name.
+// by "_". If the tool's name begins with the server's name, the server's name is not repeated. A name longer than
+// maxName is truncated and ends with a hash. Two different tools may get the same name.
 func MCPName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	s, t := sanitizeMCPPart(string(server), "server"), sanitizeMCPPart(tool, "tool")
 	if rest, ok := strings.CutPrefix(t, s+"_"); ok {
@@ -99,8 +101,8 @@ func sanitizeMCPPart(text, fallback string) string {
 	return part
 }
 
-// hashedName returns a legal name: text, truncated if necessary, then "_" and a hash. The hash is the first digits hex
-// digits of SHA-256(server NUL tool).
+// hashedName returns a legal name: text, truncated if necessary, then "_" and a hash. The hash is the start of the hex
+// SHA-256 of server, a NUL byte and tool; digits is its length.
 func hashedName(text string, server drawbridge.ServerID, tool string, digits int) drawbridge.CardName {
 	sum := sha256.Sum256([]byte(string(server) + "\x00" + tool))
 	mark := "_" + hex.EncodeToString(sum[:])[:digits]
@@ -118,8 +120,8 @@ func replaceIllegalChars(text string) string {
 	}, text)
 }
 
-// NamePrefixes returns the prefixes that names of the server's tools have in the styles Qualified and MCP. Names of
-// another server's tools may have the same prefixes.
+// NamePrefixes returns the two prefixes with which the names of the server's tools begin in the styles Qualified and
+// MCP. Names of another server's tools may begin with the same prefixes.
 func NamePrefixes(server drawbridge.ServerID) []string {
 	const kept = maxName - longHashDigits - 1 // a name may be truncated here, before its hash
 	out := []string{replaceIllegalChars(joinName(server, "")), "mcp_" + sanitizeMCPPart(string(server), "server") + "_"}

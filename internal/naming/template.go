@@ -14,18 +14,19 @@ const (
 )
 
 // A Template is a URI template (RFC 6570) that is matched against URIs. Literal characters match themselves. An
-// expression {x} matches any sequence of characters without "/", and {+x} any sequence. An expression with another
-// operator matches the operator followed by a sequence, or nothing. The sequence may contain "/" for {#x}, {/x}, {?x}
-// and {&x}, but not for {.x} and {;x}. Any sequence may be empty.
+// expression {x} matches any sequence of characters without "/", and {+x} matches any sequence. An expression with
+// another operator, such as {?x}, matches the operator followed by a sequence, or nothing. The sequence may contain "/"
+// for {#x}, {/x}, {?x} and {&x}, but not for {.x} and {;x}. Any sequence may be empty.
 type Template struct {
 	tokens []templateToken
 	// prefix is the literal text before the first expression. literals is the number of literal characters in the
-	// template; a template with more of them is more specific.
+	// template. Of two templates, the one with more literal characters is more specific.
 	prefix   string
 	literals int
 }
 
-// A templateToken matches its literal character, if it has one. A wildcard then matches a sequence of characters.
+// A templateToken matches the character literal, if it is not 0, and then a sequence of characters if wildcard is set.
+// A token with a wildcard may also match nothing.
 type templateToken struct {
 	literal byte
 	// wildcard is set if a sequence follows the literal. allowsSlash is set if the sequence may contain "/".
@@ -98,7 +99,8 @@ func (t *Template) Matches(uri string) bool {
 	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
 		return false
 	}
-	// The states of the automaton: 2i means before token i, 2i+1 means in the sequence of token i.
+	// The states of the automaton: 2i means that tokens before i are matched; 2i+1 means that the URI is in the
+	// sequence of token i.
 	n := len(t.tokens)
 	now, next := make([]bool, 2*n+1), make([]bool, 2*n+1)
 	now[0] = true
@@ -125,7 +127,8 @@ func (t *Template) Matches(uri string) bool {
 	return now[2*n]
 }
 
-// skipOptional adds the states that are reachable without a character, because a sequence may be empty or end.
+// skipOptional adds the states that are reachable without reading a character: a token with a wildcard may match
+// nothing, and its sequence may end.
 func (t *Template) skipOptional(states []bool) {
 	for j, tok := range t.tokens {
 		if tok.wildcard && (states[2*j] || states[2*j+1]) {
@@ -134,19 +137,20 @@ func (t *Template) skipOptional(states []bool) {
 	}
 }
 
-// maxMatchSteps limits the work of matching one URI against one server's templates, in tokens times characters.
+// maxMatchSteps is the maximum number of steps for matching one URI against one server's templates. A match takes as
+// many steps as the template has tokens, times the length of the URI.
 const maxMatchSteps = 8 << 20
 
-// A MatchBudget limits the work of matching one URI against the templates of servers, one server after the other.
-// Without this limit, a server with ten thousand expensive templates could delay each resources/read by minutes. The
-// zero value is ready to use.
+// A MatchBudget limits the work of matching one URI against the templates of servers, one server after the other. Each
+// server has a budget of maxMatchSteps. Without this limit, a server with ten thousand expensive templates could delay
+// each resources/read by minutes. The zero value is ready to use.
 type MatchBudget struct {
 	server drawbridge.ServerID
 	steps  int
 }
 
-// Matches reports whether uri may be an expansion of the server's template. It returns false if the server has used up
-// its budget.
+// Matches reports whether uri may be an expansion of the server's template. If the earlier matches of this server's
+// templates have used up its budget of steps, Matches returns false. A call with another server starts a new budget.
 func (e *MatchBudget) Matches(server drawbridge.ServerID, t *Template, uri string) bool {
 	if server != e.server {
 		*e = MatchBudget{server: server}

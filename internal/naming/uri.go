@@ -9,12 +9,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// uriPrefix is the text before the server's name in a qualified URI: "drawbridge+<server>".
+// uriPrefix is the text directly before the server's name in a qualified URI.
 const uriPrefix = "drawbridge+"
 
-// ResourceURIs returns the possible public URIs of a resource: the server's own URI, and the URI qualified with the
-// server. If the server's own URI looks qualified, only the second is possible, so that no server can take another
-// server's URI. In the style Bare only the server's own URI is possible.
+// ResourceURIs returns the possible public URIs of a resource, the preferred one first: the server's own URI, and the
+// URI qualified with the server. If the server's own URI looks qualified, only the qualified URI is possible, so that
+// no server can take another server's URI. In the style Bare, only the server's own URI is possible.
 func ResourceURIs(style Style, server drawbridge.ServerID, uri string) []drawbridge.CardName {
 	plain, qualified := drawbridge.CardName(uri), drawbridge.CardName(QualifiedURI(server, uri))
 	if style == Bare {
@@ -26,8 +26,9 @@ func ResourceURIs(style Style, server drawbridge.ServerID, uri string) []drawbri
 	return []drawbridge.CardName{plain, qualified}
 }
 
-// QualifiedURI returns the URI qualified with the server's name. The schemes ui and skill remain at the start, because
-// hosts recognize the kind of a resource by them.
+// QualifiedURI returns the URI qualified with the server's name: "drawbridge+<server>:<uri>". A URI with the scheme ui
+// or skill is qualified by AddServerAuthority instead. Hosts recognize the kind of a resource by these schemes, so they
+// must remain at the start.
 func QualifiedURI(server drawbridge.ServerID, uri string) string {
 	if strings.HasPrefix(uri, "ui://") || strings.HasPrefix(uri, "skill://") {
 		return AddServerAuthority(server, uri)
@@ -45,8 +46,8 @@ func AddServerAuthority(server drawbridge.ServerID, uri string) string {
 	return scheme + "://" + uriPrefix + string(server) + "/" + rest
 }
 
-// CutServer splits a qualified URI, in either form, into the server and the server's own URI. ok is false for another
-// URI.
+// CutServer splits a qualified URI into the server and the server's own URI. The URI may have the form of QualifiedURI
+// or of AddServerAuthority; for another URI, ok is false.
 func CutServer(uri string) (server drawbridge.ServerID, own string, ok bool) {
 	if rest, ok := strings.CutPrefix(uri, uriPrefix); ok {
 		id, own, ok := strings.Cut(rest, ":")
@@ -69,7 +70,8 @@ func CutScheme(uri string) (scheme, rest string, ok bool) {
 	return scheme, rest, ok && scheme != "" && !strings.ContainsAny(scheme, ":/?#")
 }
 
-// QualifyLike returns uri, another URI of the server, in the same qualified form as the URI said.
+// QualifyLike returns uri qualified with the server's name, in the same form as the qualified URI said. The form is
+// that of QualifiedURI or of AddServerAuthority.
 func QualifyLike(server drawbridge.ServerID, said, uri string) string {
 	if strings.HasPrefix(said, uriPrefix) {
 		return QualifiedURI(server, uri)
@@ -77,22 +79,23 @@ func QualifyLike(server drawbridge.ServerID, said, uri string) string {
 	return AddServerAuthority(server, uri)
 }
 
-// MapURIs replaces the member "uri" of each element of an array by the result of f. member is the name of the array in
-// the object. If nothing changes, it returns the same bytes.
+// MapURIs returns the object with the member "uri" of each element of an array replaced by the result of f. member is
+// the name of the array in the object. If nothing changes, MapURIs returns the same bytes.
 func MapURIs(object json.RawMessage, member string, f func(uri string) string) json.RawMessage {
 	return MapElements(object, member,
 		func(element json.RawMessage) json.RawMessage { return MapURI(element, f, "uri") })
 }
 
-// MapElements replaces each element of an array in the object by the result of f. member is the name of the array. If
-// nothing changes, it returns the same bytes.
+// MapElements returns the object with each element of an array replaced by the result of f. member is the name of the
+// array in the object. If nothing changes, MapElements returns the same bytes.
 func MapElements(object json.RawMessage, member string,
 	f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	return mapMember(object, member,
 		func(array json.RawMessage) json.RawMessage { return rawjson.MapElements(array, f) })
 }
 
-// mapMember replaces the value of a member by the result of f. If nothing changes, it returns the same bytes.
+// mapMember returns the object with the value of a member replaced by the result of f. If nothing changes, it returns
+// the same bytes.
 func mapMember(object json.RawMessage, member string, f func(value json.RawMessage) json.RawMessage) json.RawMessage {
 	value := rawjson.Get(object, member)
 	if edited := f(value); !bytes.Equal(edited, value) {
@@ -101,8 +104,8 @@ func mapMember(object json.RawMessage, member string, f func(value json.RawMessa
 	return object
 }
 
-// MapURI replaces the URI at path by the result of f. If nothing changes, or if there is no string at path, it returns
-// the same bytes.
+// MapURI returns the object with the URI at path replaced by the result of f. If nothing changes, or if there is no
+// string at path, it returns the same bytes.
 func MapURI(object json.RawMessage, f func(uri string) string, path ...string) json.RawMessage {
 	uri, ok := rawjson.DecodeString(rawjson.Get(object, path...))
 	if !ok {

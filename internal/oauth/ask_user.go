@@ -20,11 +20,11 @@ func SignInRequired(err error) *SignInRequiredError {
 	return nil
 }
 
-// HasURL reports whether n has an address to sign in at. n may be nil.
+// HasURL reports whether n contains the address of a sign-in page. For a nil n, it returns false.
 func (n *SignInRequiredError) HasURL() bool { return n != nil && n.URL != "" }
 
-// CanSignIn reports whether a person can sign in: n has an address, or the person must only accept the endpoints first.
-// n may be nil.
+// CanSignIn reports whether a person can sign in. That is the case if n contains the address of a sign-in page, or if
+// the person must first accept the endpoints (see drawbridge.EndpointsNotAcceptedError). For a nil n, it returns false.
 func (n *SignInRequiredError) CanSignIn() bool {
 	if n.HasURL() || n == nil {
 		return n != nil
@@ -34,10 +34,11 @@ func (n *SignInRequiredError) CanSignIn() bool {
 }
 
 // Blocks reports whether the server refuses all requests until a person signs in. It returns false if the server only
-// requires more scopes for one call. n may be nil.
+// requires more scopes for one call, or if n is nil.
 func (n *SignInRequiredError) Blocks() bool { return n != nil && len(n.Scopes) == 0 }
 
-// Advice returns what a person can do about a server that requires authentication. n may be nil.
+// Advice returns a phrase that tells people what to do next, such as "sign in with drawbridge mcp auth NAME". id is the
+// server. n may be nil if no sign-in was tried.
 func (n *SignInRequiredError) Advice(id drawbridge.ServerID) string {
 	switch {
 	case n.CanSignIn():
@@ -53,7 +54,7 @@ func (n *SignInRequiredError) Advice(id drawbridge.ServerID) string {
 }
 
 // AdviceWithURL returns Advice followed by the sign-in address, for a person who asked for the address. The result must
-// not be logged.
+// not be logged, because the address is secret.
 func (n *SignInRequiredError) AdviceWithURL(id drawbridge.ServerID) string {
 	if n.HasURL() {
 		return n.Advice(id) + ", or open " + n.URL
@@ -67,8 +68,8 @@ func canOpenURL(call drawbridge.Call) bool {
 		[]byte(`{"mode":"url"}`))
 }
 
-// signInMessage returns the text with which a client asks its user to sign in. elsewhere names the endpoints that are
-// on another origin than the issuer's.
+// signInMessage returns the text with which a client asks its user to sign in. elsewhere lists the endpoints whose
+// origin differs from the issuer's; it may be empty (see authServer.elsewhere).
 func signInMessage(id drawbridge.ServerID, elsewhere string) string {
 	text := fmt.Sprintf("Sign in to use the server %q.", id)
 	if elsewhere != "" {

@@ -22,9 +22,9 @@ import (
 // maxCallback is the maximum size of an authorization response, in bytes.
 const maxCallback = 8 << 10
 
-// A callbackServer receives the browser requests with which sign-ins end. It listens on the loopback interface. The
-// first listener is opened when the first sign-in begins. It finds a waiting sign-in by the state and the path of the
-// request. A request with an unknown state changes nothing.
+// A callbackServer receives the requests of browsers that a sign-in page redirects back to Drawbridge. It listens on
+// the loopback interface as soon as the first sign-in begins. The parameter state of a request identifies the sign-in.
+// The path must be the path that expect registered for that sign-in. A request with an unknown state is refused.
 type callbackServer struct {
 	running *cancelGroup // cancels the callbacks that are running
 
@@ -33,7 +33,7 @@ type callbackServer struct {
 	listeners []*callbackListener
 	waiting   map[string]callbackWaiter // by state
 	work      sync.WaitGroup            // counts listeners; increased only under mu, before closed is set
-	answers   sync.WaitGroup            // counts requests without a sent response; increased like work
+	answers   sync.WaitGroup            // counts requests whose response is not sent yet; increased like work
 }
 
 // A callbackWaiter is a sign-in that waits for a browser request with the given path.
@@ -47,7 +47,7 @@ type callbackListener struct {
 	listener net.Listener
 	server   *http.Server
 	port     int
-	fixed    bool // the sign-in asked for this port number
+	fixed    bool // opened for this port number; sign-ins that accept any port do not use it
 }
 
 // busyPortError is the error for a required port that is in use.
@@ -58,8 +58,8 @@ func (e busyPortError) Error() string {
 		"OAuth callback port %d unavailable; cannot fall back to a random port when oauth.redirectUri is set", int(e))
 }
 
-// listen returns the port of a listener, and opens a new one if necessary. want is the preferred port, or 0 for any
-// port. If must is true, listen returns an error if the port want cannot be opened.
+// listen returns the port of an open listener, or opens a listener. want is the preferred port; 0 means any port. If
+// the port want cannot be opened, listen returns an error if must is true; otherwise it returns another port.
 func (l *callbackServer) listen(want int, must bool) (port int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,8 @@ func (l *callbackServer) listen(want int, must bool) (port int, err error) {
 	return r.port, nil
 }
 
-// expect registers the function back, which is called for each browser request with the given state and path.
+// expect registers the function back. Until forget is called, back is called for each browser request with the given
+// state and path.
 func (l *callbackServer) expect(state, path string, back func(context.Context, url.Values) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +120,9 @@ func (l *callbackServer) forget(state string) {
 	delete(l.waiting, state)
 }
 
-// beginCallback returns the waiter for a state, which is empty if the state is unknown. The caller must call leave
-// after it has sent the response. ok is false if the server is closed.
+// beginCallback returns the sign-in that waits for a browser request with the given state. If the state is unknown, w
+// is the zero value. The caller must call leave after it has sent the response, because close waits for all responses.
+// If the callbackServer is closed, ok is false and leave is nil.
 func (l *callbackServer) beginCallback(state string) (w callbackWaiter, leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +134,7 @@ func (l *callbackServer) beginCallback(state string) (w callbackWaiter, leave fu
 }
 
 // close closes the listeners, waits until the responses of the running requests are sent, and closes the connections.
-// It waits because a process often exits when its sign-in ends.
+// It waits because a process often exits as soon as its sign-in ends, and the browser must still receive its page.
 func (l *callbackServer) close() {
 	l.mu.Lock()
 	listeners := l.listeners
@@ -149,7 +151,7 @@ func (l *callbackServer) close() {
 }
 
 // serveCallback handles the browser request that ends a sign-in. It refuses a prefetch, which a browser sends before
-// the person opens the page.
+// the person opens the page: the state can be used only once, so the person's own request would fail.
 func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -202,8 +204,8 @@ func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	writePage(w, http.StatusOK, "Authorization successful. You can close this tab.")
 }
 
-// isPrefetch reports whether the browser sends the request before the person opens the page. Browsers use different
-// headers for this purpose.
+// isPrefetch reports whether a request with the headers h is a prefetch, which a browser sends before the person opens
+// the page. It reads four headers, because browsers differ in the header that they use.
 func isPrefetch(h http.Header) bool {
 	return slices.ContainsFunc([]string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"}, func(name string) bool {
 		purpose := h.Get(name)
@@ -212,12 +214,12 @@ func isPrefetch(h http.Header) bool {
 	})
 }
 
-// hasResponse reports whether the parameters contain a code or an error.
+// hasResponse reports whether the parameters of a redirect contain an authorization code or an OAuth error.
 func hasResponse(values url.Values) bool {
 	return values.Get("code") != "" || values.Get("error") != ""
 }
 
-// writePage sends a complete page and flushes it, so that the caller may close the connection.
+// writePage sends an HTML page that shows text, and flushes it. The caller may then close the connection.
 func writePage(w http.ResponseWriter, status int, text string) {
 	page := "<!doctype html><meta charset=utf-8><title>Drawbridge</title><h1>Drawbridge</h1><p>" +
 		html.EscapeString(text) + "</p>\n"
@@ -227,8 +229,8 @@ func writePage(w http.ResponseWriter, status int, text string) {
 	_ = http.NewResponseController(w).Flush() // it fails only if the browser has disconnected
 }
 
-// parseCallback parses the query of a redirect as an authorization response. It refuses a duplicate parameter of OAuth,
-// since parsers may disagree on its value.
+// parseCallback parses the query of a redirect as an authorization response. It returns an error if an OAuth parameter
+// occurs twice, since parsers may disagree on its value.
 func parseCallback(query string) (url.Values, error) {
 	if len(query) > maxCallback {
 		return nil, userError("The authorization response is too long.")
@@ -246,7 +248,8 @@ func parseCallback(query string) (url.Values, error) {
 }
 
 // parsePasted parses the text that a person pastes: the whole address at which the browser ended, or only its query. It
-// refuses a text without a code or an error, so that the state can still be used.
+// returns an error for a text without a code or an OAuth error. The sign-in then stays pending, and the person can
+// paste again.
 func parsePasted(text string) (url.Values, error) {
 	if len(text) > 2*maxCallback {
 		return nil, userError("The authorization response is too long.")

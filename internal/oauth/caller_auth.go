@@ -10,19 +10,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A CallerAuth returns the credentials with which Drawbridge authenticates to one server for each of its callers.
+// A CallerAuth returns the credentials that Drawbridge sends to one MCP server. The server's configuration determines
+// whether all callers share one credential, or each caller has its own.
 type CallerAuth struct {
 	Row config.Server
 	// Owner is the principal of the person who runs this Drawbridge and can sign in on this machine.
 	Owner   string
 	Manager *Manager
-	// ResolveAuth returns the row's auth with its references resolved.
+	// ResolveAuth returns the auth section of Row, with its references to variables and stored secrets replaced by the
+	// values.
 	ResolveAuth func(context.Context) (config.Auth, error)
 	// OnToken is called with each token before it is sent to the server, so that the token can be redacted.
 	OnToken func(token string)
 }
 
-// Credential returns the credential of a principal for the server, or nil if the server's row needs no sign-in.
+// Credential returns the credential for the server. principal is the result of PrincipalFor for the caller. Credential
+// returns nil if the server's configuration needs no sign-in.
 func (e CallerAuth) Credential(principal string) *Credential {
 	server, ok := ServerFromConfig(e.Row, principal, e.Owner)
 	if !ok {
@@ -31,8 +34,9 @@ func (e CallerAuth) Credential(principal string) *Credential {
 	return e.Manager.Credential(server, e.ResolveAuth)
 }
 
-// PrincipalFor returns the principal whose credential is used for a caller. If the row sets a credential per caller,
-// the principal includes a hash of the caller's access token: each token may have other rights.
+// PrincipalFor returns the name under which a caller's credential is stored: the caller's principal. If each caller has
+// its own credential, a hash of the caller's access token is appended. Two tokens of one caller may grant different
+// rights, so they must not share a credential.
 func (e CallerAuth) PrincipalFor(c drawbridge.Caller) string {
 	if e.Row.Credentials != config.PerCallerCredentials || c.AccessToken.IsZero() {
 		return c.Principal
@@ -41,8 +45,8 @@ func (e CallerAuth) PrincipalFor(c drawbridge.Caller) string {
 	return c.Principal + "#" + hex.EncodeToString(sum[:8])
 }
 
-// CacheCallerToken stores the access token of a caller if the row sets a credential per caller. The token is exchanged
-// when the server requires authentication.
+// CacheCallerToken stores the access token of a caller in the caller's credential, if each caller has its own. When the
+// server requires authentication, that token is exchanged for a token of the server.
 func (e CallerAuth) CacheCallerToken(c drawbridge.Caller) {
 	if e.Row.Credentials == config.PerCallerCredentials && !c.AccessToken.IsZero() {
 		if credential := e.Credential(e.PrincipalFor(c)); credential != nil {
@@ -51,7 +55,8 @@ func (e CallerAuth) CacheCallerToken(c drawbridge.Caller) {
 	}
 }
 
-// ForgetCaller deletes the credential of a remote caller that has disconnected.
+// ForgetCaller deletes the credential of a remote caller that has disconnected. principal is the result of
+// PrincipalFor.
 func (e CallerAuth) ForgetCaller(principal string) {
 	if server, ok := ServerFromConfig(e.Row, principal, e.Owner); ok {
 		e.Manager.dropCredential(server)
@@ -59,7 +64,7 @@ func (e CallerAuth) ForgetCaller(principal string) {
 }
 
 // CanAskToSignIn reports whether a call failed because a sign-in is required, and its client can open the sign-in page.
-// It is true only for the owner's client, because the browser must return to this machine.
+// It returns true only for the owner's clients: at the end of the sign-in, the browser must connect to this machine.
 func (e CallerAuth) CanAskToSignIn(call drawbridge.Call, err error) bool {
 	return call.Caller.Principal == e.Owner && SignInRequired(err).HasURL() && canOpenURL(call)
 }
@@ -81,11 +86,12 @@ func (e CallerAuth) RedactSignInURL(c drawbridge.Caller, err error) error {
 	return &f
 }
 
-// TokenVariable is the environment variable in which a stdio server receives its token, if its row configures a sign-in
-// (seed 001, section 3).
+// TokenVariable is the environment variable in which a stdio server receives its token, if the server's configuration
+// contains a sign-in.
 const TokenVariable = "OAUTH_ACCESS_TOKEN"
 
-// AddTokenVariable returns env with the token of a stdio server added, if the server's row configures a sign-in.
+// AddTokenVariable returns env, the environment of a stdio server, with TokenVariable added. It returns env unchanged
+// if the server's configuration contains no sign-in.
 func (e CallerAuth) AddTokenVariable(ctx context.Context, principal string, env []string) ([]string, error) {
 	c := e.Credential(principal)
 	if c == nil {

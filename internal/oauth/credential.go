@@ -26,7 +26,8 @@ type Vault interface {
 	Delete(name string) error
 	// Lock locks the name. It first waits until no other goroutine or process has the name locked.
 	Lock(ctx context.Context, name string) (unlock func(), err error)
-	// Stamp returns a text that changes with each Put and Delete of any process. It must be cheap.
+	// Stamp returns a text that changes with each Put and Delete of the name by any process. It is called before each
+	// use of the stored value, and must be cheap.
 	Stamp(name string) string
 }
 
@@ -44,8 +45,8 @@ const (
 	WorkloadGrant          GrantKind = "workload"
 )
 
-// A Server describes how to sign in at one MCP server, as the server's row in the configuration sets it. URL is
-// required. A stdio server has no URL but Issuer or TokenURL, or it is Borrowed.
+// A Server describes how to sign in at one MCP server, as the server's configuration requires. Either URL is set, or
+// the server is a stdio server. A stdio server has no URL; Issuer or TokenURL is set, or Borrowed is true.
 type Server struct {
 	ID drawbridge.ServerID
 	// URL is the server's address. It is empty for a stdio server, which receives its token in its environment.
@@ -55,8 +56,8 @@ type Server struct {
 	Project string
 	// Principal is the caller that the credential belongs to; empty if all callers share the credential.
 	Principal string
-	// ExchangesCallerToken is true for a remote caller, to whom Drawbridge cannot show a page. Its tokens are obtained
-	// in exchange for its access token, and are stored in memory only.
+	// ExchangesCallerToken is true if Principal is a remote caller, to whom Drawbridge cannot show a sign-in page. The
+	// tokens for the server are then obtained in exchange for the caller's access token, and are stored in memory only.
 	ExchangesCallerToken bool
 	// CredentialName is the name that the credential is stored under; empty means a name derived from the server.
 	CredentialName string
@@ -67,12 +68,15 @@ type Server struct {
 	// Owner is the principal who runs this Drawbridge. Endpoints that the owner accepted are also accepted for callers
 	// whose token is exchanged.
 	Owner string
-	// FromProject is true if the row comes from a project file. Such a row cannot accept endpoints for the owner.
+	// FromProject is true if a project file configures the server. Such a configuration cannot accept endpoints,
+	// because its author may not be the owner.
 	FromProject bool
-	// AcceptedEndpoints are the origins of the sign-in page and of the token endpoint that the row accepts.
+	// AcceptedEndpoints are the two origins, of the sign-in page and of the token endpoint, that the configuration
+	// accepts although they differ.
 	AcceptedEndpoints drawbridge.SignInEndpoints
 
-	// Settings of the row, all optional. ClientMetadataURL is the address of Drawbridge's client ID metadata document.
+	// Settings of the server's configuration, all optional. ClientMetadataURL is the address of Drawbridge's client ID
+	// metadata document.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	ClientID, ClientMetadataURL                                    string
 	ClientSecret                                                   drawbridge.Secret
@@ -91,8 +95,8 @@ type Server struct {
 	CallbackPath string
 }
 
-// identityKey returns a text that identifies the server. A stored token is sent only to servers with the same key and
-// to servers that are Borrowed.
+// identityKey returns a text that identifies the server. A token that is stored for one key is not sent to a server
+// with another key, unless Borrowed is true for that server.
 func (s Server) identityKey() string {
 	if s.URL != "" {
 		return s.URL
@@ -164,9 +168,10 @@ type AuthChallenge struct {
 	Body []byte
 }
 
-// Token returns the token to send, and renews it if it expires soon. The token is empty if no sign-in is complete: the
-// caller then sends its request without a token, to get the server's challenge. Token returns an error if the stored
-// credential cannot be read, or if the token has expired and could not be renewed.
+// Token returns the access token to send to the server, and first renews a token that expires soon. It returns an empty
+// token if a person must sign in. The caller then sends its request without a token, to get the server's challenge.
+// Token returns an error if the stored credential cannot be read, or if an expired token could not be renewed for a
+// temporary reason.
 func (c *Credential) Token(ctx context.Context) (string, error) {
 	r, err := c.currentRecord()
 	if err != nil || r.Access == "" {
@@ -255,13 +260,14 @@ func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// maxScopeRequests is the maximum number of requests for the same scopes. Without the limit, a server that refuses
-// every token with these scopes would cause an endless loop.
+// maxScopeRequests is the maximum number of sign-ins that request the same missing scopes. Without the limit, a server
+// that refuses every token with these scopes would cause an endless loop.
 const maxScopeRequests = 2
 
-// requestMoreScopes prepares a sign-in for more scopes, and returns a *SignInRequiredError. The sign-in also requests
-// the scopes already granted, since the new token replaces the old one (scope accumulation of 2026-07-28).
-// requestMoreScopes returns nil if another call has obtained a new token meanwhile.
+// requestMoreScopes prepares a sign-in for the scopes wanted, which the server requires, and returns a
+// *SignInRequiredError. The sign-in also requests the scopes already granted, since the new token replaces the old one
+// (specification 2026-07-28, scope accumulation). If another call has already replaced the token used,
+// requestMoreScopes returns nil.
 func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand AuthChallenge, wanted []string) error {
 	r, err := c.currentRecord()
 	switch {
@@ -290,7 +296,8 @@ func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand 
 	return c.requireSignIn(ctx, demand, hashToken(used), mergeScopes(r.Scopes, wanted), nil)
 }
 
-// countScopeRequest counts a completed sign-in that requested the given scopes, if they include all missing scopes.
+// countScopeRequest is called after a sign-in that requested the given scopes. If they include all scopes that the
+// server required in its last response with status 403, it counts the sign-in for maxScopeRequests.
 func (c *Credential) countScopeRequest(scopes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,8 +311,9 @@ func (c *Credential) countScopeRequest(scopes []string) {
 	c.scopeRequests[strings.Join(slices.Sorted(slices.Values(c.missingScopes)), " ")]++
 }
 
-// requireSignIn prepares a sign-in and returns a *SignInRequiredError, or a temporaryError if the authorization server
-// is unavailable. used is the hash of the refused token. why is the reason for the error; it may be nil.
+// requireSignIn prepares a sign-in and returns a *SignInRequiredError with its address. If the authorization server is
+// unavailable, it returns a temporaryError. used is the hash of the refused token. why, which may be nil, is the reason
+// to report in the error.
 func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, used tokenHash, scopes []string,
 	why error) error {
 	needed := &SignInRequiredError{Server: c.server.ID, Err: why, usedToken: used}
@@ -366,7 +374,7 @@ func (c *Credential) lockCredential(ctx context.Context) (unlock func(), err err
 	}, nil
 }
 
-// mergeScopes returns the scopes of both lists, each once, in order.
+// mergeScopes returns the scopes of a, then the scopes of b that are not in a. Each scope occurs once.
 func mergeScopes(a, b []string) []string {
 	var all []string
 	for _, list := range [][]string{a, b} {

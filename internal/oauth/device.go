@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// beginDevice begins a sign-in on another device, on which the person opens an address and enters a code. It returns an
+// beginDevice begins a sign-in on another device: the person opens an address there and enters a code. It returns an
 // error if the authorization server does not support such sign-ins.
 func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 	r, demand, unlock, err := c.lockAndLoad(ctx)
@@ -45,7 +45,7 @@ func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin a sign-in by device: %w", err)
 	}
-	// a hostile server may show the code and the page of an honest server
+	// a hostile server may send the person to the page of an honest server, with a code of that server
 	if err := c.checkEndpoints(r, s, address); err != nil {
 		return nil, err
 	}

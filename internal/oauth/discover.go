@@ -35,24 +35,26 @@ type authServer struct {
 	// AuthMethods are the supported methods of client authentication at the token endpoint.
 	AuthMethods []string `json:"methods,omitempty"`
 	Grants      []string `json:"grants,omitempty"`
-	// ClientDocuments is true if the server accepts client ID metadata documents. NamesIssuer is true if its
-	// authorization response has the parameter iss.
+	// ClientDocuments is true if the server accepts client ID metadata documents. NamesIssuer is true if the server's
+	// metadata promise the parameter iss in authorization responses.
 	ClientDocuments bool `json:"documents,omitempty"`
 	NamesIssuer     bool `json:"names_issuer,omitempty"`
-	// IssuerGuessed is true if neither the row nor metadata name the issuer. Issuer is then the origin of the token
-	// endpoint.
+	// IssuerGuessed is true if neither the server's configuration nor metadata name the issuer. Issuer is then the
+	// origin of the token endpoint.
 	IssuerGuessed bool `json:"vague,omitempty"`
-	// Conventional is true if the issuer has no metadata. The endpoints are then the default endpoints of 2025-03-26.
+	// Conventional is true if the issuer has no metadata. The endpoints are then the default endpoints of specification
+	// 2025-03-26.
 	Conventional bool `json:"-"`
-	// ClientID is a client ID that an older server publishes together with its endpoints.
+	// ClientID is a client ID for public use, which some older servers publish together with their endpoints.
 	ClientID string `json:"client_id,omitempty"`
 }
 
 // maxMetadata is the maximum size of a metadata document or of a response, in bytes.
 const maxMetadata = 1 << 20
 
-// discoverAuthServer returns the authorization server of the MCP server: from the row, from the metadata of the row's
-// issuer, or from the server's resource metadata. demand is the server's challenge, which may name the metadata.
+// discoverAuthServer returns the authorization server of the MCP server. The endpoints come from the MCP server's
+// configuration, from the metadata of the configured issuer, or from the MCP server's resource metadata. demand is the
+// MCP server's challenge, which may contain the URL of the resource metadata.
 func (c *Credential) discoverAuthServer(ctx context.Context, demand AuthChallenge) (authServer, error) {
 	if c.server.AuthorizationURL != "" && c.server.TokenURL != "" || c.server.URL == "" && c.server.Issuer == "" &&
 		c.server.TokenURL != "" {
@@ -73,8 +75,8 @@ func (c *Credential) discoverAuthServer(ctx context.Context, demand AuthChalleng
 	return c.withRowOverrides(s), s.validate()
 }
 
-// discoverFromResource returns the authorization server that the server's resource metadata name. If the server has no
-// such metadata, it tries discoverNonstandard.
+// discoverFromResource returns the authorization server that the MCP server's resource metadata name. If the MCP server
+// has no such metadata, it returns the result of discoverNonstandard, or an error if there is none.
 func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChallenge) (authServer, error) {
 	meta, err := c.fetchResourceMetadata(ctx, demand)
 	if err != nil {
@@ -97,7 +99,7 @@ func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChalle
 	return *s, nil
 }
 
-// maxNamedIssuers is the maximum number of issuers that are tried if a resource names several.
+// maxNamedIssuers is the maximum number of issuers that are tried if the resource metadata name several.
 const maxNamedIssuers = 5
 
 // discoverFromIssuers requests the metadata of the issuers that a resource names, in that order. It returns the first
@@ -116,8 +118,8 @@ func (c *Credential) discoverFromIssuers(ctx context.Context, issuers []string) 
 	return first, err
 }
 
-// discoverFromIssuer returns the authorization server of a named issuer, from its metadata. An issuer without metadata
-// is assumed to have the default endpoints of 2025-03-26.
+// discoverFromIssuer returns the authorization server of a named issuer, from its metadata. For an issuer without
+// metadata, it returns the default endpoints of specification 2025-03-26.
 func (c *Credential) discoverFromIssuer(ctx context.Context, issuer string) (authServer, error) {
 	if err := safehttp.CheckURL(issuer); err != nil {
 		return authServer{}, fmt.Errorf("the authorization server's address %w", err)
@@ -132,15 +134,16 @@ func (c *Credential) discoverFromIssuer(ctx context.Context, issuer string) (aut
 	return *s, nil
 }
 
-// conventionalEndpoints returns the default endpoints of 2025-03-26 for a server without metadata.
+// conventionalEndpoints returns the default endpoints that specification 2025-03-26 defines for an issuer without
+// metadata.
 func conventionalEndpoints(issuer string) authServer {
 	base := strings.TrimSuffix(issuer, "/")
 	return authServer{Issuer: issuer, Authorization: base + "/authorize", Token: base + "/token",
 		Registration: base + "/register", Conventional: true}
 }
 
-// fetchIssuerMetadata requests an issuer's metadata at the locations of the specification, in that order. It returns
-// nil if the issuer has no metadata.
+// fetchIssuerMetadata requests an issuer's metadata at each URL of metadataURLs, in that order. It returns nil if the
+// issuer has no metadata.
 func (c *Credential) fetchIssuerMetadata(ctx context.Context, issuer string) (*authServer, error) {
 	for _, location := range metadataURLs(issuer) {
 		var meta authServerMetadata
@@ -181,8 +184,8 @@ func (meta authServerMetadata) authServer() authServer {
 	}
 }
 
-// metadataURLs returns the URLs at which an issuer may publish metadata, in order (2025-11-25, authorization server
-// metadata discovery).
+// metadataURLs returns the URLs at which an issuer may publish metadata, in the order in which they must be tried
+// (2025-11-25, authorization server metadata discovery).
 func metadataURLs(issuer string) []string {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -202,7 +205,7 @@ func metadataURLs(issuer string) []string {
 }
 
 // fetchResourceMetadata requests the server's protected resource metadata (RFC 9728). It uses the URL in the challenge,
-// or else the well-known URLs for the server's path and root. It returns nil if the server has no such metadata.
+// or else the well-known URLs for the server's path and root. It returns nil if no URL has such metadata.
 func (c *Credential) fetchResourceMetadata(ctx context.Context, demand AuthChallenge) (
 	*oauthex.ProtectedResourceMetadata, error) {
 	for _, location := range c.resourceMetadataURLs(demand) {
@@ -256,7 +259,8 @@ func coversAddress(resource, address string) bool {
 	return strings.HasPrefix(path, above)
 }
 
-// fetchJSON requests a JSON document and decodes it into into. found is false if the location has no JSON document.
+// fetchJSON requests the JSON document at the URL location and decodes it into into. found is false if the response is
+// not a JSON document.
 func (c *Credential) fetchJSON(ctx context.Context, location string, into any) (found bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
@@ -287,7 +291,8 @@ func (c *Credential) fetchJSON(ctx context.Context, location string, into any) (
 	return true, nil
 }
 
-// configuredAuthServer returns the authorization server as the row describes it, without any request.
+// configuredAuthServer returns the authorization server that the MCP server's configuration describes, without sending
+// a request.
 func (c *Credential) configuredAuthServer() authServer {
 	s := c.withRowOverrides(authServer{Issuer: c.server.Issuer, Resource: c.resourceIndicator()})
 	if s.Issuer == "" {
@@ -296,7 +301,8 @@ func (c *Credential) configuredAuthServer() authServer {
 	return s
 }
 
-// withRowOverrides returns s with the row's values in place of the corresponding members of s.
+// withRowOverrides returns s with the endpoints and the resource that the MCP server's configuration sets, in place of
+// those in s.
 func (c *Credential) withRowOverrides(s authServer) authServer {
 	for into, value := range map[*string]string{
 		&s.Authorization: c.server.AuthorizationURL, &s.Token: c.server.TokenURL, &s.Device: c.server.DeviceURL,
@@ -312,8 +318,8 @@ func (c *Credential) withRowOverrides(s authServer) authServer {
 	return s
 }
 
-// noResourceParam is the value of "resource" in a row whose authorization server does not know that parameter. The
-// parameter is then omitted.
+// noResourceParam is the value of "resource" in the configuration that omits the parameter resource from requests. It
+// is for authorization servers that do not know the parameter.
 const noResourceParam = "none"
 
 // resourceIndicator returns the server's address as a resource indicator (RFC 8707), that is, without the fragment.
@@ -322,8 +328,8 @@ func (c *Credential) resourceIndicator() string {
 	return address
 }
 
-// validate returns an error if an endpoint's address must not be requested or shown to people, or if there is no token
-// endpoint.
+// validate returns an error if s has no token endpoint, or an endpoint whose address is not safe to request
+// (safehttp.CheckURL). It also checks the authorization endpoint with checkAuthorizationEndpoint.
 func (s authServer) validate() error {
 	for _, endpoint := range []struct{ name, address string }{
 		{"authorization", s.Authorization}, {"token", s.Token}, {"device", s.Device}, {"registration", s.Registration},

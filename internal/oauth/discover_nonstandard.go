@@ -12,10 +12,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// discoverNonstandard returns the endpoints of a server without resource metadata. It tries the body of the server's
-// challenge, the challenge itself, the Mcp-Auth-Server header, the root as in 2025-03-26, and paths of older servers.
-// If all fail, it returns the default endpoints of 2025-03-26 for root, or nil if the server's response cannot be about
-// OAuth.
+// discoverNonstandard returns the endpoints of an MCP server without resource metadata. First, it looks for endpoints
+// in the body and the headers of the server's challenge. Then it tries two issuers: the issuer in the Mcp-Auth-Server
+// header, and root, the origin of the MCP server. For each issuer, it requests the metadata and the paths of
+// discoverAtOldPaths. If all fail, it returns the default endpoints of specification 2025-03-26 for root. If there was
+// no challenge, or a challenge that is not about OAuth, it returns nil.
 func (c *Credential) discoverNonstandard(ctx context.Context, demand AuthChallenge, root string) (*authServer, error) {
 	if s := endpointsInChallenge(demand); s != nil {
 		return c.withMetadata(ctx, s), nil
@@ -39,7 +40,7 @@ func (c *Credential) discoverNonstandard(ctx context.Context, demand AuthChallen
 	return &s, nil
 }
 
-// endpointsInChallenge returns the endpoints in the body or the headers of a challenge, or nil.
+// endpointsInChallenge returns the endpoints in the body or the headers of a challenge, or nil if there are none.
 func endpointsInChallenge(demand AuthChallenge) *authServer {
 	if s := endpointsInBody(demand.Body); s != nil {
 		return s
@@ -47,9 +48,10 @@ func endpointsInChallenge(demand AuthChallenge) *authServer {
 	return endpointsInHeaders(demand.Challenges)
 }
 
-// withMetadata returns the authorization server's metadata for the endpoints s of a challenge, if both have the same
-// token endpoint. Without such metadata, it returns s with the default registration endpoint of 2025-03-26. It returns
-// s unchanged if a client ID or a registration endpoint is known.
+// withMetadata completes s, the endpoints of a challenge. It requests the metadata of the authorization endpoint's
+// origin, and returns them if they name the same token endpoint as s. Otherwise it returns s with the default
+// registration endpoint of specification 2025-03-26. If a client ID or a registration endpoint is already known, it
+// returns s unchanged, without a request.
 func (c *Credential) withMetadata(ctx context.Context, s *authServer) *authServer {
 	if s.ClientID != "" || c.server.ClientID != "" || s.Registration != "" {
 		return s
@@ -66,14 +68,14 @@ func (c *Credential) withMetadata(ctx context.Context, s *authServer) *authServe
 	return s
 }
 
-// asksForOAuth reports whether a challenge can be about OAuth: it has a bearer challenge, or no challenge header at
-// all.
+// asksForOAuth reports whether a challenge can be about OAuth: it contains a bearer challenge, or no WWW-Authenticate
+// header at all.
 func asksForOAuth(demand AuthChallenge) bool {
 	return len(demand.Challenges) == 0 || bearerParams(demand.Challenges) != nil
 }
 
 // discoverAtOldPaths requests the paths at which servers published their endpoints before the specification defined a
-// path. It returns nil if no path has endpoints.
+// path. root is the origin of the server. It returns nil if no path has endpoints.
 func (c *Credential) discoverAtOldPaths(ctx context.Context, root string) *authServer {
 	for _, path := range []string{"/oauth/metadata", "/.mcp/auth", "/authorize"} {
 		var body json.RawMessage
@@ -97,7 +99,7 @@ var (
 )
 
 // endpointsInBody returns the endpoints in a JSON object: in its member oauth, authorization or auth, or else in its
-// top-level members. It returns nil if there are none.
+// top-level members. It returns nil if body contains no JSON object with endpoints.
 func endpointsInBody(body []byte) *authServer {
 	start := bytes.IndexByte(body, '{')
 	if start < 0 {
@@ -142,7 +144,7 @@ func endpointsInMembers(members map[string]json.RawMessage) *authServer {
 	})
 }
 
-// endpointsInHeaders returns the endpoints in the parameters of WWW-Authenticate headers, or nil.
+// endpointsInHeaders returns the endpoints in the parameters of WWW-Authenticate headers, or nil if there are none.
 func endpointsInHeaders(headers []string) *authServer {
 	all, err := oauthex.ParseWWWAuthenticate(headers)
 	if err != nil {
@@ -171,8 +173,8 @@ func endpointsInHeaders(headers []string) *authServer {
 }
 
 // completedEndpoints returns s with missing members filled in: the client ID and the scopes from the query of the
-// authorization endpoint, the issuer from the token endpoint. It returns nil if the authorization or the token endpoint
-// is missing.
+// authorization endpoint, and the origin of the token endpoint as the issuer. It returns nil if the authorization or
+// the token endpoint is missing.
 func completedEndpoints(s authServer) *authServer {
 	u, err := url.Parse(s.Authorization)
 	if err != nil || s.Authorization == "" || s.Token == "" {
@@ -191,8 +193,9 @@ func completedEndpoints(s authServer) *authServer {
 	return &s
 }
 
-// bearerParams returns the parameters of the bearer challenge in headers, or nil. It skips headers that cannot be
-// parsed. Of several bearer challenges, it returns one with the most parameters.
+// bearerParams returns the parameters of the bearer challenge in WWW-Authenticate headers, or nil if there is none. It
+// skips headers that cannot be parsed. If there are several bearer challenges, it returns the longest list of
+// parameters.
 func bearerParams(headers []string) map[string]string {
 	var found map[string]string
 	for _, header := range headers {

@@ -13,7 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// AcceptEndpoints stores that the owner accepts sign-ins whose page and token endpoint are on the two origins in e.
+// AcceptEndpoints stores that the owner accepts sign-ins with the two origins in e: one of the sign-in page, and one of
+// the token endpoint.
 func (c *Credential) AcceptEndpoints(ctx context.Context, e drawbridge.SignInEndpoints) error {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -31,13 +32,15 @@ func (c *Credential) AcceptEndpoints(ctx context.Context, e drawbridge.SignInEnd
 	return c.lockAndSave(r)
 }
 
-// maxAcceptedEndpoints is the maximum number of pairs of origins in a record; the oldest pairs are dropped.
+// maxAcceptedEndpoints is the maximum number of accepted pairs of origins that a credential stores. If there are more,
+// the oldest pairs are removed.
 const maxAcceptedEndpoints = 8
 
 // checkEndpoints returns an error if the sign-in page and the token endpoint are on different origins, and the pair was
 // not accepted. page is the address of the sign-in page. Without this check, a hostile authorization server could name
-// the sign-in page of an honest server. The code and its verifier would then be sent to the hostile server. Only an
-// honest server that names itself in its response prevents this (RFC 9700, section 4.4).
+// the sign-in page of an honest server. The code and its verifier would then be sent to the hostile server. An honest
+// server can prevent this only if it names itself in its authorization response (RFC 9700, section 4.4), and many
+// servers do not.
 func (c *Credential) checkEndpoints(r credentialRecord, s authServer, page string) error {
 	e := drawbridge.SignInEndpoints{Page: safehttp.Origin(page), Token: safehttp.Origin(s.Token)}
 	if e.Page == e.Token || c.server.accepts(e) || slices.Contains(r.AcceptedEndpoints, e) ||
@@ -48,8 +51,9 @@ func (c *Credential) checkEndpoints(r credentialRecord, s authServer, page strin
 		Issuer: safehttp.Origin(cmp.Or(s.Issuer, s.Token))}
 }
 
-// accepts reports whether the row accepts the two origins: in AcceptedEndpoints, or because the row itself names both
-// endpoints. A row from a project file accepts no origins, because its author may not be the owner.
+// accepts reports whether the server's configuration accepts the two origins. It does if AcceptedEndpoints contains
+// them, or if the configuration itself sets both endpoints. A configuration in a project file accepts no origins,
+// because its author may not be the owner.
 func (s Server) accepts(e drawbridge.SignInEndpoints) bool {
 	named := s.TokenURL != "" && safehttp.Origin(s.TokenURL) == e.Token &&
 		(s.AuthorizationURL != "" && safehttp.Origin(s.AuthorizationURL) == e.Page ||
@@ -65,8 +69,9 @@ func (c *Credential) ownerAccepts(e drawbridge.SignInEndpoints) bool {
 	return err == nil && slices.Contains(r.AcceptedEndpoints, e)
 }
 
-// elsewhere returns the names and origins of the endpoints that are on another origin than the issuer's. For a sign-in
-// on another device, page is the address of the sign-in page; else it is empty.
+// elsewhere lists the endpoints whose origin differs from the issuer's, such as "token endpoint at
+// https://tokens.example.com". For a sign-in on another device, page is the address of the sign-in page; otherwise it
+// is empty.
 func (s authServer) elsewhere(page string) string {
 	endpoints := []struct{ name, address string }{
 		{"authorization endpoint", s.Authorization}, {"page", page}, {"device endpoint", s.Device},
@@ -116,7 +121,7 @@ func isOwnParam(name string) bool {
 	return false
 }
 
-// withoutParams returns an address without the query parameters whose names are in sent.
+// withoutParams returns an address without the query parameters whose names are in sent, which Drawbridge adds itself.
 func withoutParams(address string, sent url.Values) string {
 	base, query, found := strings.Cut(address, "?")
 	if !found {

@@ -19,20 +19,22 @@ import (
 // ErrNotSignedIn is returned by SignOut if no sign-in is stored.
 var ErrNotSignedIn = errors.New("not signed in")
 
-// A SignInRequiredError is the error of a request that fails until a person has signed in or has changed the row.
+// A SignInRequiredError is the error of a request that fails until a person has signed in or has changed the server's
+// configuration.
 type SignInRequiredError struct {
 	Server drawbridge.ServerID
 	// URL is the address to sign in at. It is empty if no sign-in could be prepared; Err is then the cause.
 	URL string
-	// Elsewhere names the endpoints of the sign-in at URL that are on another origin than the issuer's.
+	// Elsewhere lists the endpoints of the sign-in at URL whose origin differs from the issuer's (see
+	// authServer.elsewhere).
 	Elsewhere string
 	// Scopes are the scopes that a response of the server with status 403 requires. They are empty if the server
 	// refused the token itself, or received no token.
 	Scopes []string
-	// Err is why the stored token cannot be used; it may be nil.
+	// Err is the reason why the stored token cannot be used, or why no sign-in could be prepared; it may be nil.
 	Err error
-	// MissingCredential is the name of the credential of another server that the row uses and that has no valid
-	// sign-in. It is empty if the server has its own sign-in.
+	// MissingCredential is set if the server uses the credential of another server (see Server.Borrowed), and that
+	// credential has no valid sign-in. It is then the name of the credential.
 	MissingCredential string
 	// usedToken is the hash of the token that was refused.
 	usedToken tokenHash
@@ -85,7 +87,8 @@ const (
 )
 
 // IsTemporary reports whether err means that a renewal, or the preparation of a sign-in, has failed for a temporary
-// reason. A retry with another transport or protocol does not help.
+// reason. The caller should then not retry with another transport or protocol version, because the retry would fail
+// too.
 func IsTemporary(err error) bool {
 	_, later := errors.AsType[temporaryError](err)
 	return later
@@ -149,7 +152,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// isNetworkError reports whether err comes from the network.
+// isNetworkError reports whether err is a failure of the network connection, such as a refused or an ended connection.
 func isNetworkError(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -220,5 +223,6 @@ type userError string
 
 func (s userError) Error() string { return string(s) }
 
-// userErrorf is fmt.Errorf for messages that are meant for people.
+// userErrorf is fmt.Errorf for messages that are meant for people. The result is not a userError: signInError adds an
+// explanation of the wrapped error.
 func userErrorf(format string, args ...any) error { return fmt.Errorf(format, args...) }

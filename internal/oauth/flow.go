@@ -27,12 +27,14 @@ type Flow struct {
 
 	c          *Credential
 	pollDevice func(context.Context) error
-	// state identifies the sign-in. ended describes its end to the goroutines of this process that wait for it.
+	// state is the OAuth parameter that identifies the sign-in. The goroutines of this process that wait for the
+	// sign-in share ended. Both are empty for a sign-in on another device.
 	state string
 	ended *flowEnd
 }
 
-// A flowEnd describes the end of a sign-in, which began at the time started. err is set before done is closed.
+// A flowEnd describes the end of a sign-in that began at the time started. done is closed when the sign-in ends. Before
+// that, err is set: nil if the sign-in succeeded.
 type flowEnd struct {
 	done    chan struct{}
 	started time.Time
@@ -45,7 +47,8 @@ var _ drawbridge.PendingSignIn = (*Flow)(nil)
 // issuer.
 func (f *Flow) SignInAddress() (url, code, issuer string) { return f.url, f.code, f.issuer }
 
-// Elsewhere names the endpoints that are on another origin than the issuer's; empty if there are none.
+// Elsewhere lists the endpoints whose origin differs from the issuer's (see authServer.elsewhere); it returns "" if
+// there are none.
 func (f *Flow) Elsewhere() string { return f.elsewhere }
 
 var _ drawbridge.SignInManager = (*Credential)(nil)
@@ -101,7 +104,7 @@ func (c *Credential) callbackPathFor(p pendingSignIn) string {
 	return "/" + strings.TrimPrefix(c.server.CallbackPath, "/")
 }
 
-// newPendingSignIn returns a pending sign-in with a new state, verifier and address.
+// newPendingSignIn returns a pending sign-in with a new state, a new PKCE verifier and the address of the sign-in page.
 func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, redirects []string) pendingSignIn {
 	redirect := redirects[0]
 	if len(who.Redirects) > 0 {
@@ -117,7 +120,7 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 		options = append(options, oauth2.SetAuthURLParam("resource", s.Resource))
 	}
 	if slices.Contains(scopes, "offline_access") {
-		// without it, OpenID providers omit the refresh token
+		// without this parameter, OpenID providers omit the refresh token
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes}
@@ -128,9 +131,11 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 	return p
 }
 
-// chooseScopes returns the scopes to request (2025-11-25, scope selection). If the row sets scopes, these are the row's
-// scopes and wanted. Otherwise they are the first list that is not empty: wanted, the scopes in the challenge, the
-// scopes of the resource. If the row sets an empty list, only wanted is requested.
+// chooseScopes returns the scopes to request (2025-11-25, scope selection). wanted are the scopes that the server
+// requires for a call, if any. If the server's configuration sets scopes, the result is these scopes and wanted.
+// Otherwise it is the first list that is not empty: wanted, the scopes in the challenge, the scopes of the resource. If
+// the configuration sets an empty list, the result is wanted. offline_access is added if a refresh token requires it,
+// unless the configuration sets scopes.
 func (c *Credential) chooseScopes(s authServer, demand AuthChallenge, wanted []string) []string {
 	scopes := wanted
 	switch named := strings.Fields(bearerParams(demand.Challenges)["scope"]); {
@@ -149,7 +154,8 @@ func (c *Credential) chooseScopes(s authServer, demand AuthChallenge, wanted []s
 	return slices.Clone(scopes)
 }
 
-// redirectURIs returns the redirect URIs to use, the preferred one first, and opens the listener for the redirect.
+// redirectURIs returns a list with the redirect URI to use. If the redirect arrives on this machine, it also opens the
+// listener that receives it.
 func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
 	path := "/" + strings.TrimPrefix(cmp.Or(c.server.CallbackPath, "callback"), "/")
 	if c.server.RedirectURI != "" {
@@ -183,8 +189,8 @@ func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
 	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
 }
 
-// Wait waits until the sign-in has ended. It also detects that another process received the response and stored a
-// token.
+// Wait waits until the sign-in has ended, and returns nil if it succeeded. The browser's response may also arrive at
+// another process. Wait therefore polls the stored credential for a new token.
 func (f *Flow) Wait(ctx context.Context) error {
 	if f.pollDevice != nil {
 		return signInError(f.pollDevice(ctx))
@@ -297,7 +303,8 @@ func (p pendingSignIn) checkResponse(values url.Values) error {
 }
 
 // storeGrant stores the token of a new grant. It drops the refresh token of an earlier grant, which may belong to
-// another person or issuer. If the response has no scopes, asked counts as granted.
+// another person or issuer. If the response does not name the granted scopes, the requested scopes asked are stored as
+// granted.
 func (c *Credential) storeGrant(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
 	asked []string) error {
 	r.Refresh = ""
@@ -307,7 +314,8 @@ func (c *Credential) storeGrant(r credentialRecord, s authServer, who clientIden
 	return c.storeToken(r, s, who, t, asked)
 }
 
-// storeToken stores a token, and keeps the stored refresh token if t has none. asked are the requested scopes.
+// storeToken stores a token, and keeps the stored refresh token if t has none. asked are the requested scopes, which
+// are stored if t does not name the granted scopes.
 func (c *Credential) storeToken(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
 	asked []string) error {
 	if err := t.checkBearer(); err != nil {

@@ -25,8 +25,9 @@ type ManagerOptions struct {
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// ExpiryTime returns the time with which the expiry of a sign-in is checked. now is the result of Now. The returned
-	// time is later than now if the clock was set back. A nil ExpiryTime means now itself.
+	// ExpiryTime returns the time that is compared with the expiry of a pending sign-in. now is the result of Now. If
+	// the clock was set back, the returned time is later than now, so that an expired sign-in stays expired. If
+	// ExpiryTime is nil, now itself is compared.
 	ExpiryTime func(now time.Time) time.Time
 }
 
@@ -44,7 +45,8 @@ type Manager struct {
 	work        sync.WaitGroup // increased only under mu, before closed is set
 }
 
-// times returns the current time, and the time with which expiry is checked (see ManagerOptions.ExpiryTime).
+// times returns the current time, and the time that is compared with the expiry of a sign-in (see
+// ManagerOptions.ExpiryTime).
 func (d *Manager) times() (now, seen time.Time) {
 	now = d.o.Now()
 	return now, d.o.ExpiryTime(now)
@@ -81,7 +83,7 @@ func (d *Manager) Format(f fmt.State, _ rune) { fmt.Fprint(f, d.String()) }
 // closeGrace is how long running renewals may continue after Close is called.
 const closeGrace = 3 * time.Second
 
-// Close stops the listeners and waits for running work, which is cancelled after closeGrace.
+// Close stops the callback listeners and waits for running renewals and callbacks. After closeGrace, it cancels them.
 func (d *Manager) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -116,8 +118,8 @@ func (d *Manager) runDetached(ctx context.Context, work func(context.Context) er
 	}
 }
 
-// Credential returns the credential for a server. It returns the same *Credential for equal servers. find resolves the
-// references in the auth of the server's row; it is nil if s contains all values.
+// Credential returns the credential for a server. It returns the same *Credential for equal servers. find returns the
+// auth section of the server's configuration with its references resolved; it is nil if s contains all values.
 func (d *Manager) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,8 +152,8 @@ type cancelGroup struct {
 
 func newCancelGroup() *cancelGroup { return &cancelGroup{cancels: map[int]context.CancelFunc{}} }
 
-// add registers cancel, which end calls unless remove is called before. If the group has ended, add calls cancel at
-// once.
+// add registers the function cancel, which end calls unless remove is called before end. If end was called already, add
+// calls cancel at once.
 func (g *cancelGroup) add(cancel context.CancelFunc) (remove func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// beginSignIn begins a sign-in whose response arrives from a browser on this machine, or is pasted by the person. A
-// pending sign-in with the same parameters is used again.
+// beginSignIn begins a sign-in whose response arrives from a browser on this machine, or is pasted by the person. If a
+// sign-in with the same parameters is already pending, its address is returned again.
 func (c *Credential) beginSignIn(ctx context.Context) (*Flow, error) {
 	r, demand, unlock, err := c.lockAndLoad(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *Credential) beginSignIn(ctx context.Context) (*Flow, error) {
 	return f, err
 }
 
-// lockAndLoad locks the credential, and returns its record and the server's challenge.
+// lockAndLoad locks the credential, and returns its record and the server's challenge. The caller must call unlock.
 func (c *Credential) lockAndLoad(ctx context.Context) (r credentialRecord, demand AuthChallenge,
 	unlock func(), err error) {
 	if unlock, err = c.lockCredential(ctx); err != nil {
@@ -54,7 +54,8 @@ func (c *Credential) grantedAndMissingScopes(r credentialRecord) []string {
 	return mergeScopes(r.Scopes, c.missingScopes)
 }
 
-// prepareSignIn prepares a sign-in. scopes are the scopes to request; nil means that chooseScopes chooses them. The
+// prepareSignIn discovers the authorization server, registers a client if necessary, and stores a pending sign-in. It
+// returns the Flow of that sign-in. scopes are the scopes to request; nil means that chooseScopes chooses them. The
 // caller holds the lock of lockCredential.
 func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, demand AuthChallenge,
 	scopes []string) (*Flow, error) {
@@ -104,8 +105,8 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 	return c.newFlow(p), nil
 }
 
-// endExpiredFlows ends the flows whose sign-in is not pending any more: the sign-in expired, newer sign-ins replaced
-// it, or another process completed it.
+// endExpiredFlows ends the flows whose sign-in is not pending in r any more: the sign-in expired, was removed because
+// there were more than maxPending, or was completed by another process.
 func (c *Credential) endExpiredFlows(r credentialRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,8 +123,8 @@ func (c *Credential) endExpiredFlows(r credentialRecord) {
 	}
 }
 
-// A preparedSignIn is the result of the last attempt to prepare a sign-in: the state of the sign-in, or an error. Later
-// calls with the same challenge reuse the result without any request.
+// A preparedSignIn is the result of the last attempt to prepare a sign-in: the state of the sign-in, or an error. Until
+// the time until, calls with the same challenge reuse the result without any request.
 type preparedSignIn struct {
 	challengeKey string
 	state        string
@@ -180,8 +181,8 @@ func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge
 	return f, err
 }
 
-// cacheKey returns a cache key from scopes and the parts of a challenge that determine where to sign in and for which
-// scopes.
+// cacheKey returns the key under which prepareSignInOnce caches its result. It consists of scopes and the parts of the
+// challenge that determine where to sign in and which scopes to request.
 func (d AuthChallenge) cacheKey(scopes []string) string {
 	params := bearerParams(d.Challenges)
 	return fmt.Sprintf("%d %q %q %q %v %+v %q", d.Status, params["resource_metadata"], params["scope"],

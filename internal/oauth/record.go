@@ -37,7 +37,7 @@ type credentialRecord struct {
 	Pending []pendingSignIn `json:"pending,omitempty"`
 	// AcceptedEndpoints are the pairs of origins that the owner has accepted.
 	AcceptedEndpoints []drawbridge.SignInEndpoints `json:"accepted,omitempty"`
-	// SignedOutReason is why the last sign-in ended.
+	// SignedOutReason is the reason why the last sign-in ended; it is empty while a sign-in is valid.
 	SignedOutReason string `json:"trouble,omitempty"`
 }
 
@@ -101,7 +101,8 @@ func (r *credentialRecord) rememberClient(who clientIdentity, s authServer) {
 	}
 }
 
-// renewalDueIn returns the time until the token should be renewed. The result is positive if the expiry is unknown.
+// renewalDueIn returns the time until the token should be renewed; 0 or less means now. If the expiry is unknown, the
+// result is positive.
 func (r *credentialRecord) renewalDueIn(now time.Time) time.Duration {
 	if r.Expires.IsZero() {
 		return time.Hour
@@ -113,15 +114,15 @@ func (r *credentialRecord) renewalDueIn(now time.Time) time.Duration {
 	return r.Expires.Sub(now) - margin
 }
 
-// dropTokens deletes the tokens and sets SignedOutReason to why.
+// dropTokens deletes the tokens and sets SignedOutReason to the text why.
 func (r *credentialRecord) dropTokens(why string) {
 	r.Access, r.Refresh, r.Scopes = "", "", nil
 	r.Issued, r.Expires, r.RenewalStarted = time.Time{}, time.Time{}, time.Time{}
 	r.SignedOutReason = why
 }
 
-// loadRecord returns the current record, including changes of other processes. It returns an error for the record of
-// another server, unless the server is Borrowed. The caller holds mu.
+// loadRecord returns the current record, including changes of other processes. If the record belongs to another server,
+// it returns an error, unless Server.Borrowed is true. The caller holds mu.
 func (c *Credential) loadRecord() (credentialRecord, error) {
 	stamp := c.vault.Stamp(c.name)
 	if c.loaded && stamp == c.stamp {
@@ -173,8 +174,8 @@ func (c *Credential) saveRecord(r credentialRecord) error {
 	return nil
 }
 
-// hideFromPrinters returns a function that returns the record. A struct with this function shows no secret when it is
-// printed.
+// hideFromPrinters returns a function that returns a copy of the record. A struct that contains the function instead of
+// the record shows no secret when it is printed.
 func hideFromPrinters(r credentialRecord) func() credentialRecord {
 	r = r.clone()
 	return func() credentialRecord { return r.clone() }

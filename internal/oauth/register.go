@@ -33,9 +33,9 @@ type clientIdentity struct {
 }
 
 // clientFor returns the client to use at an authorization server. It tries, in the order of the specification: the
-// row's client, Drawbridge's metadata document, a client registered earlier, a client ID that the server publishes, a
-// new registration. redirects are the redirect URIs, the preferred one first; it is empty if the sign-in needs no
-// redirect.
+// configured client, Drawbridge's metadata document, a client registered earlier, a client ID that the server
+// publishes, a new registration. redirects are the redirect URIs, the preferred one first; it is empty if the sign-in
+// needs no redirect.
 func (c *Credential) clientFor(ctx context.Context, s authServer, r credentialRecord,
 	redirects []string) (clientIdentity, error) {
 	begun := slices.IndexFunc(r.Pending, func(p pendingSignIn) bool {
@@ -62,8 +62,8 @@ func (c *Credential) clientFor(ctx context.Context, s authServer, r credentialRe
 	return c.registerClient(ctx, s, redirects)
 }
 
-// isClientUsable reports whether a client registered earlier can be used with the first of the given redirect URIs.
-// With no redirect URIs, it checks only the client itself.
+// isClientUsable reports whether a client registered earlier can be used with the first of the given redirect URIs. If
+// redirects is empty, it does not compare redirect URIs.
 func (c *Credential) isClientUsable(known clientIdentity, redirects []string) bool {
 	if known.ID == "" || !known.Registered || !known.Expires.IsZero() &&
 		c.manager.o.Now().Add(time.Minute).After(known.Expires) {
@@ -143,8 +143,8 @@ func (c *Credential) registerWith(ctx context.Context, s authServer, redirects [
 	return known, nil
 }
 
-// registrationAuthMethod returns the method of client authentication to register with. It prefers the method none: a
-// program on a person's machine cannot hide a secret from that person.
+// registrationAuthMethod returns the method of client authentication to register with. It prefers "none", that is, a
+// client without a secret: a program on a person's machine cannot hide a secret from that person.
 func (s authServer) registrationAuthMethod() (string, error) {
 	for _, method := range []string{authMethodNone, authMethodBasic, authMethodPost} {
 		if len(s.AuthMethods) == 0 || slices.Contains(s.AuthMethods, method) {
@@ -165,8 +165,8 @@ func (c *Credential) grantTypes(s authServer) []string {
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-// withLocalhostName returns the redirects that contain 127.0.0.1, with localhost in its place. It returns nil if there
-// are none.
+// withLocalhostName returns a copy of the redirect URIs that contain 127.0.0.1, in which localhost replaces it. It
+// returns nil if there are none.
 func withLocalhostName(redirects []string) []string {
 	var named []string
 	for _, r := range redirects {
@@ -184,8 +184,9 @@ const (
 	authMethodPost  = "client_secret_post"
 )
 
-// authMethod returns the method of client authentication: none if there is no secret or none was registered; else the
-// registered method; else a method that the server supports.
+// authMethod returns the method of client authentication at the token endpoint. It is "none" if the client has no
+// secret or was registered with "none". Otherwise it is the registered method, or else a method that the server
+// supports.
 func (known clientIdentity) authMethod(s authServer) string {
 	switch {
 	case known.Secret == "" || known.Method == authMethodNone:

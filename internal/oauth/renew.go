@@ -23,10 +23,10 @@ func parseChallenge(status int, header http.Header, body []byte) AuthChallenge {
 // maxChallengeBody is the maximum size of AuthChallenge.Body, in bytes.
 const maxChallengeBody = 16 << 10
 
-// renewToken obtains and stores a token that differs from used. refused is true if the server refused used. If several
-// goroutines and processes need a new token, only one requests it, and the others read the result. The request
-// continues after ctx ends, because it may already have made the old refresh token invalid. The error is a
-// *SignInRequiredError if only a person can help, and a temporaryError if a retry may succeed.
+// renewToken obtains and stores a token that differs from the token used. refused is true if the server refused the
+// token used. If several goroutines and processes need a new token, only one requests it, and the others read the
+// stored result. The request continues after ctx ends, because it may already have made the old refresh token invalid.
+// The error is a *SignInRequiredError if a person must sign in, and a temporaryError if a retry may succeed.
 func (c *Credential) renewToken(ctx context.Context, used string, refused bool) error {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *Credential) renewToken(ctx context.Context, used string, refused bool) 
 var errEveryTokenRefused = errors.New(
 	"the server refuses each token that it is given: check that its row's \"auth\" has the right resource and scopes, or sign in with another account")
 
-// lostAccessReason returns an error if the server refused a new token that cannot be renewed. It returns nil if the
-// token may have expired.
+// lostAccessReason returns errEveryTokenRefused if the server refused a token that is less than a minute old, has not
+// expired and cannot be renewed. Otherwise it returns nil: the token may have expired, so a new sign-in may help.
 func (c *Credential) lostAccessReason(r credentialRecord, now time.Time) error {
 	if r.Access != "" && now.Sub(r.Issued) < time.Minute && (r.Expires.IsZero() || now.Before(r.Expires)) {
 		return errEveryTokenRefused
@@ -97,8 +97,8 @@ func (c *Credential) countRenewal(now time.Time) {
 	c.recentRenewals = append(c.recentRenewals, now)
 }
 
-// A renewalPause is the error of a renewal that failed for a temporary reason. Until the time until, renewals return
-// this error without a request.
+// A renewalPause contains the error of a renewal that failed for a temporary reason. Before the time until, renewals
+// return this error without sending a request.
 type renewalPause struct {
 	err   error
 	until time.Time
@@ -113,8 +113,8 @@ func (c *Credential) renewalPausedError(now time.Time) error {
 	return nil
 }
 
-// pauseRenewal returns err as a temporaryError, and starts a pause without renewals. The pause is longer if the token
-// is still valid.
+// pauseRenewal returns err as a temporaryError, and starts a renewalPause. The pause is longer if the token is still
+// valid.
 func (c *Credential) pauseRenewal(r credentialRecord, err error) error {
 	const short, long = 2 * time.Second, 30 * time.Second
 	now, pause := c.manager.o.Now(), short
@@ -128,8 +128,8 @@ func (c *Credential) pauseRenewal(r credentialRecord, err error) error {
 	return c.pause.err
 }
 
-// refreshToken requests and stores a new token, in the way that the grant of the server requires. The caller holds the
-// lock of lockCredential.
+// refreshToken requests and stores a new token, with the grant type that the server's configuration requires. The
+// caller holds the lock of lockCredential.
 func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error {
 	switch {
 	case c.server.ExchangesCallerToken:
@@ -142,7 +142,7 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 		c.client = safehttp.NewClient(r.ServerKey, r.AuthServer.Issuer, r.AuthServer.Token)
 	}
 	if now, err := c.configuredClient(ctx); err == nil && now.ID != "" && now.ID == r.Client.ID {
-		r.Client.Secret = now.Secret // the row may have a newer secret
+		r.Client.Secret = now.Secret // the configuration may contain a newer secret
 	}
 	cut := !r.RenewalStarted.IsZero()
 	r.RenewalStarted = c.manager.o.Now()
@@ -184,7 +184,8 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 	return c.pauseRenewal(r, err)
 }
 
-// endSignIn deletes the stored tokens, stores why as the reason, and returns a *SignInRequiredError.
+// endSignIn deletes the stored tokens, stores why as the reason, and returns a *SignInRequiredError. A nil why means
+// that the sign-in has expired.
 func (c *Credential) endSignIn(r credentialRecord, why error) error {
 	needed := &SignInRequiredError{Server: c.server.ID, Err: why, usedToken: hashToken("")}
 	if r.Access == "" && r.Refresh == "" {

@@ -10,9 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// ServerFromConfig returns the Server for a row and a principal. owner is the principal who runs this Drawbridge. It
-// returns false if the row needs no sign-in: the row has its own credentials, or its auth type is "none". A stdio
-// server needs a sign-in only if its row has an issuer, a token URL or the name of a credential.
+// ServerFromConfig returns the Server for one principal. row is the configuration of the MCP server. owner is the
+// principal who runs this Drawbridge. ServerFromConfig returns false if the server needs no sign-in: the configuration
+// contains an Authorization header, or its auth type is "none" or "apikey". A stdio server needs a sign-in only if its
+// configuration contains an issuer, a token URL or the name of a credential.
 func ServerFromConfig(row config.Server, principal, owner string) (Server, bool) {
 	auth := config.Auth{}
 	if row.Auth != nil {
@@ -59,8 +60,8 @@ func ServerFromConfig(row config.Server, principal, owner string) (Server, bool)
 	return s, true
 }
 
-// configuredClient returns the client that the row names, with its references resolved. If the row does not name a
-// client, the returned client has no ID.
+// configuredClient returns the OAuth client that the server's configuration names, with references resolved. If the
+// configuration does not name a client, the returned client has no ID.
 func (c *Credential) configuredClient(ctx context.Context) (clientIdentity, error) {
 	known := clientIdentity{ID: c.server.ClientID, Secret: c.server.ClientSecret.Reveal()}
 	if known.ID == "" || c.resolveAuth == nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // SignOut revokes the tokens if the authorization server supports that (RFC 7009), and removes the stored credential.
-// why is the reason why the tokens may still be valid; it is nil if they are not. err is ErrNotSignedIn if no sign-in
-// is stored, or an error of the vault.
+// why is the reason why the authorization server may still accept the tokens; nil means that no valid token remains.
+// err is ErrNotSignedIn if no sign-in is stored, or an error of the vault.
 func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	if c.server.Borrowed {
 		return nil, borrowedError(c.server)
@@ -36,8 +36,8 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	return why, c.removeRecord()
 }
 
-// removeRecord removes the stored credential, and clears the fields of c that describe the server. The caller holds the
-// lock of lockCredential.
+// removeRecord removes the stored credential, and clears the fields of c that the sign-in has set, such as the last
+// challenge. The caller holds the lock of lockCredential.
 func (c *Credential) removeRecord() error {
 	if err := c.vault.Delete(c.name); err != nil {
 		return fmt.Errorf("remove the credential: %w", err)
@@ -52,8 +52,8 @@ func (c *Credential) removeRecord() error {
 	return nil
 }
 
-// revokeTokens revokes the refresh token and the access token, if they are set. If the first request fails, it still
-// sends the second.
+// revokeTokens revokes the refresh token and the access token, if they are set. If the request for the refresh token
+// fails, it still sends the request for the access token.
 func (c *Credential) revokeTokens(ctx context.Context, r credentialRecord) error {
 	if r.AuthServer.Revocation == "" {
 		return errors.New("the authorization server cannot revoke tokens")

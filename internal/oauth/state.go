@@ -32,7 +32,8 @@ func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	return s, nil
 }
 
-// HasNewerToken reports whether the credential has a token other than the refused token of the error needed.
+// HasNewerToken reports whether the credential contains an access token that differs from the token whose refusal
+// caused the error needed.
 func (c *Credential) HasNewerToken(needed *SignInRequiredError) bool {
 	r, err := c.currentRecord()
 	return err == nil && r.hasTokenNewerThan(needed)
@@ -45,8 +46,8 @@ func (r *credentialRecord) hasTokenNewerThan(needed *SignInRequiredError) bool {
 // vaultPollInterval is how often the vault is polled for changes of other processes.
 const vaultPollInterval = time.Second
 
-// WaitForNewToken waits until the credential has a token other than the refused token of the error needed. This process
-// or another may obtain it. It returns an error only if ctx ends.
+// WaitForNewToken waits until the credential contains an access token that differs from the token whose refusal caused
+// the error needed. Any process may have obtained the new token. WaitForNewToken returns an error only if ctx ends.
 func (c *Credential) WaitForNewToken(ctx context.Context, needed *SignInRequiredError) error {
 	tick := time.NewTicker(vaultPollInterval)
 	defer tick.Stop()

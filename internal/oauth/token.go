@@ -103,7 +103,8 @@ func (c *Credential) postForm(ctx context.Context, address string, who clientIde
 	return members, nil
 }
 
-// A notSentError is the error of a request that was not sent. A code or token in the request is thus still valid.
+// A notSentError is the error of a request that was not sent. An authorization code or a token in the request can thus
+// be sent again.
 type notSentError struct{ error }
 
 func (u notSentError) Unwrap() error { return u.error }
@@ -113,8 +114,8 @@ func isNotSent(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// secretRedactor returns a function that replaces Drawbridge's secrets in a text of the server. Some servers repeat
-// request values in errors.
+// secretRedactor returns a function that replaces the secrets of the credential and of the request values in a text. It
+// is applied to error responses, in which some servers repeat request values.
 func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(string) string {
 	const shortest = 4
 	secrets := []string{who.Secret}

@@ -16,8 +16,8 @@ const (
 	accessTokenType    = "urn:ietf:params:oauth:token-type:access_token"
 )
 
-// SetCallerToken sets the access token of the caller. It is sent only to the authorization server, in exchange for
-// another token.
+// SetCallerToken sets the access token of the caller. The token is sent only to the authorization server, in exchange
+// for a token for the MCP server.
 func (c *Credential) SetCallerToken(proof drawbridge.Secret) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,7 +25,7 @@ func (c *Credential) SetCallerToken(proof drawbridge.Secret) {
 }
 
 // exchangeCallerToken obtains and stores a token in exchange for the caller's access token. It requests only scopes
-// that the row or the server names; the issuer decides which scopes it grants.
+// that the configuration or the server names; the issuer decides which scopes it grants.
 func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord) error {
 	c.mu.Lock()
 	proof := c.callerToken

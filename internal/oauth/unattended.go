@@ -44,8 +44,8 @@ func (c *Credential) scopesWithoutRefresh(s authServer, demand AuthChallenge) []
 }
 
 // obtainToken requests and stores a token without asking a person. It drops a refresh token in the response, because a
-// new token can always be requested. The refresh token could also be valid for longer than the credential used in the
-// request.
+// new token can be requested at any time. A refresh token might also stay valid after the credential used in the
+// request has expired.
 func (c *Credential) obtainToken(ctx context.Context, r credentialRecord, s authServer, who clientIdentity,
 	scopes []string, values url.Values) error {
 	if len(scopes) > 0 {
@@ -82,7 +82,7 @@ func (c *Credential) grantError(r credentialRecord, err error) error {
 	return c.pauseRenewal(r, err)
 }
 
-// errUnattended is the error for a sign-in of a person at a server whose grant needs no person.
+// errUnattended is the error of BeginSignIn for a server whose tokens are obtained without a person.
 const errUnattended = userError(
 	"This server needs no sign-in by a person: the \"auth\" of its row obtains tokens without one.")
 
@@ -90,9 +90,9 @@ const errUnattended = userError(
 const jwtBearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 // assertionParams returns the parameters of a token request with an assertion. For WorkloadGrant, the assertion is the
-// row's identity token itself (workload identity federation, SEP-1933). For EnterpriseGrant, the identity provider
-// issues the assertion in exchange for the identity token. That assertion is valid only for this authorization server
-// (enterprise-managed authorization, SEP-990).
+// configured identity token itself (workload identity federation, SEP-1933). For EnterpriseGrant, the identity provider
+// issues the assertion in exchange for the configured identity token. The issued assertion is valid only for this
+// authorization server (enterprise-managed authorization, SEP-990).
 func (c *Credential) assertionParams(ctx context.Context, s authServer, scopes []string) (url.Values, error) {
 	if c.resolveAuth == nil {
 		return nil, errors.New("the row has no identity token")

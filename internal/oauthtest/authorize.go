@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A pendingConsent is a sign-in request that waits for a person to press a button.
+// A pendingConsent is a sign-in request whose consent page is open: a person must press Allow or Deny. question
+// contains the parameters of the request.
 type pendingConsent struct {
 	client   Client
 	question url.Values
@@ -85,8 +86,8 @@ func (p *Provider) requestProblem(k Knobs, c Client, q url.Values) *refusal {
 	return p.checkResourceParam(k, q)
 }
 
-// checkResourceParam returns an error if the parameter resource of a request is not as Authorization.Indicator
-// requires.
+// checkResourceParam returns an error if the parameter resource of a request is missing, unknown or not allowed.
+// Authorization.Indicator sets which of these rules apply.
 func (p *Provider) checkResourceParam(k Knobs, q url.Values) *refusal {
 	resource := q.Get("resource")
 	switch k.Authorization.Indicator {
@@ -107,8 +108,9 @@ func (p *Provider) checkResourceParam(k Knobs, q url.Values) *refusal {
 	return nil
 }
 
-// grantable returns the scopes to grant: Tokens.Scope if it is set, else the supported ones of the requested scopes. If
-// none are requested, it returns the server's scope.
+// grantable returns the scopes to grant. asked contains the requested scopes, separated by spaces. If Tokens.Scope is
+// set, its scopes are granted in any case. Otherwise the requested scopes that the provider supports are granted. If
+// none are requested, the server's scope is granted.
 func (k Knobs) grantable(asked string) []string {
 	if k.Tokens.Scope != "" {
 		return strings.Fields(k.Tokens.Scope)
@@ -119,7 +121,7 @@ func (k Knobs) grantable(asked string) []string {
 	return slices.DeleteFunc(strings.Fields(asked), func(s string) bool { return !slices.Contains(k.scopes(), s) })
 }
 
-// redirectWithCode redirects the browser with a code.
+// redirectWithCode issues an authorization code and redirects the browser with it to the client's redirect URI.
 func (p *Provider) redirectWithCode(w http.ResponseWriter, r *http.Request, k Knobs, asked pendingConsent) {
 	q := asked.question
 	life := k.Authorization.CodeLife
@@ -139,7 +141,8 @@ func (p *Provider) redirectWithCode(w http.ResponseWriter, r *http.Request, k Kn
 	p.sendBack(w, r, k, q, url.Values{"code": {text}})
 }
 
-// sendBack redirects the browser to the client's redirect URI, with the response in answer.
+// sendBack redirects the browser to the client's redirect URI. answer contains the parameters of the authorization
+// response, without state and iss.
 func (p *Provider) sendBack(w http.ResponseWriter, r *http.Request, k Knobs, q, answer url.Values) {
 	u, err := url.Parse(q.Get("redirect_uri"))
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 
 // AllowSignIn opens an authorization URL like a browser without cookies. It presses Allow on each page that has the
 // button, follows redirects and opens the redirect URI at the end. It returns an error if a page has a status of 400 or
-// more. A page without a button also ends the sign-in, as for a device.
+// more. A page without the button ends the sign-in without a redirect: that is how a device sign-in ends.
 func (p *Provider) AllowSignIn(ctx context.Context, authorizationURL string) error {
 	return browser{p.HTTP()}.visit(ctx, authorizationURL)
 }
 
-// SignInRedirect is AllowSignIn without the last request. It returns the URL to which the browser is redirected at the
-// end, such as http://127.0.0.1:4321/callback?code=…. It returns "" if the sign-in ended at a page.
+// SignInRedirect is AllowSignIn without the request to the redirect URI. It returns the URL of that request, such as
+// http://127.0.0.1:4321/callback?code=…. It returns "" if the sign-in ended at a page.
 func (p *Provider) SignInRedirect(ctx context.Context, authorizationURL string) (string, error) {
 	return browser{p.HTTP()}.follow(ctx, authorizationURL)
 }
@@ -67,8 +67,8 @@ func isRedirectTo(at, end string) bool {
 	return end != "" && (at == end || strings.HasPrefix(at, end+"?") || strings.HasPrefix(at, end+"&"))
 }
 
-// A visitedPage is a page that was opened. location is the target of a redirect; action and form are the form on the
-// page.
+// A visitedPage is the response to a request of the browser. location is the target of a redirect. If the response is a
+// page with a form, action is the URL of the form, and form contains its values.
 type visitedPage struct {
 	location string
 	action   string

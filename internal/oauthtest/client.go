@@ -22,8 +22,8 @@ func refuse(code, why string) *refusal { return &refusal{code, why, http.StatusB
 
 func random() string { return rand.Text() }
 
-// client returns the client with the given ID: a registered client, or a client whose ID is the URL of its metadata
-// document.
+// client returns the client with the given ID: a registered client, or, if the knobs allow it, the client that the
+// metadata document at the URL id describes.
 func (p *Provider) client(k Knobs, id string) (Client, *refusal) {
 	p.mu.Lock()
 	c, ok := p.clients[id]
@@ -154,15 +154,16 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// fits reports whether a redirect URI is one of the client's: identical, except for the port of a loopback address.
+// fits reports whether a redirect URI is one of the client's redirect URIs. The two must be identical. The ports of
+// loopback addresses may differ, unless Authorization.ExactPort is set.
 func (c Client) fits(k Knobs, asked string) bool {
 	return slices.ContainsFunc(c.Redirects, func(known string) bool {
 		return asked == known || !k.Authorization.ExactPort && k.portless(asked) == k.portless(known)
 	})
 }
 
-// portless returns a redirect URI without its port if the host is a loopback address. With Authorization.LoopbackNames,
-// it also replaces the host by 127.0.0.1.
+// portless returns a redirect URI without its port if the host is a loopback address, and unchanged otherwise. If
+// Authorization.LoopbackNames is set, it also replaces a loopback host by 127.0.0.1.
 func (k Knobs) portless(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" || u.User != nil || !loopback(u.Hostname()) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// controlRoutes adds the paths below /idp/ to mux, with which another process controls the provider. They exist on both
-// origins, and their requests are not recorded.
+// controlRoutes adds the paths below /idp/ to mux, with which another process controls the provider. They exist on the
+// origins of the authorization server and of the MCP server. Their requests are not recorded.
 func (p *Provider) controlRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /idp/counts", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w,
@@ -64,7 +64,8 @@ func (p *Provider) turnKnobs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// with returns the knobs with the members of a JSON object replaced. A duration may be written as "2s".
+// with returns a copy of the knobs in which the members of a JSON object are replaced. A duration may be written as
+// "2s".
 func (k Knobs) with(text []byte) (Knobs, error) {
 	old, err := json.Marshal(k)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// wellKnown returns the well-known path of a kind of metadata, followed by the given path.
+// wellKnown returns the path of a metadata document: /.well-known/, the name of the kind of metadata, and then path.
 func wellKnown(name, path string) string {
 	return "/.well-known/" + name + strings.TrimSuffix(path, "/")
 }
 
-// metadataByPath returns the paths on an origin that serve metadata, with the place of each path. resource is true for
-// the origin of the MCP server.
+// metadataByPath returns the metadata that an origin serves: a map from the path of a request to the MetadataPlace of
+// the document there. resource is true for the origin of the MCP server, and false for that of the authorization
+// server.
 func (p *Provider) metadataByPath(k Knobs, resource bool) map[string]MetadataPlace {
 	issuer, server := p.options.IssuerPath, p.options.resourcePath()
 	all := map[MetadataPlace]string{}
@@ -49,8 +50,8 @@ func (k Knobs) places(p MetadataPlace) bool {
 	return slices.Contains(k.Discovery.Places, p)
 }
 
-// serveWellKnown handles requests to paths without an endpoint. It sends the metadata for the path, or 404 if there are
-// none.
+// serveWellKnown returns a handler for requests to paths without an endpoint. The handler sends the metadata document
+// for the path, or 404 if there is none.
 func (p *Provider) serveWellKnown(resource bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		place, ok := p.metadataByPath(p.currentKnobs(), resource)[r.URL.Path]
@@ -162,7 +163,7 @@ func (k Knobs) scopes() []string {
 	return []string{k.serverScope(), k.secretScope(), "openid", "offline_access"}
 }
 
-// challenge sends the response that a valid token is required, in the form that the knobs set. problem is the error
+// challenge sends the response to a request without a valid token, in the form that the knobs set. problem is the error
 // code of RFC 6750; it may be empty.
 func (p *Provider) challenge(w http.ResponseWriter, k Knobs, problem string) {
 	c := k.Challenge

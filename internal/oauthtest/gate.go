@@ -8,8 +8,8 @@ import (
 // A GateMoment is the moment at which a Gate blocks a request.
 type GateMoment int
 
-// The moments: before the endpoint handles the request, and after it has handled the request but has not sent the
-// response.
+// BeforeHandling is the moment before the endpoint handles the request. AfterHandling is the moment when the endpoint
+// has handled the request, but the response is not sent yet.
 const (
 	BeforeHandling GateMoment = iota
 	AfterHandling
@@ -33,9 +33,9 @@ type Gate struct {
 // Open unblocks the waiting requests and all later ones.
 func (g *Gate) Open() { g.opening.Do(func() { close(g.open) }) }
 
-// Hold adds a gate at an endpoint. Requests wait there until the gate is opened, their client disconnects, or the
-// provider is closed. At the moment AfterHandling, the provider has granted the request, but the client has no response
-// yet. A test can then stop the client.
+// Hold adds a gate at an endpoint. Requests wait at the gate until it is opened, their client disconnects, or the
+// provider is closed. With AfterHandling, a test can stop a client whose request was granted, but which has no response
+// yet.
 func (p *Provider) Hold(e Endpoint, at GateMoment) *Gate {
 	arrived := make(chan struct{}, 1<<16)
 	g := &Gate{Arrived: arrived, arrived: arrived, open: make(chan struct{})}
@@ -45,7 +45,7 @@ func (p *Provider) Hold(e Endpoint, at GateMoment) *Gate {
 	return g
 }
 
-// gate returns the closed gate for a request at a moment, or nil. all are the names of the request's endpoint.
+// gate returns the gate that blocks a request at a moment, or nil. all are the names of the request's endpoint.
 func (p *Provider) gate(all []Endpoint, at GateMoment) *Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -119,7 +119,7 @@ func (p *Provider) byDevice(k Knobs, c Client, q url.Values) (tokenIssue, *refus
 	return tokenIssue{family: p.family(c.ID, k.user(), d.scope, d.resource), scope: d.scope, refresh: true}, nil
 }
 
-// byCredentials handles a token request of a client for itself (client credentials).
+// byCredentials handles a token request of a client that acts for itself (grant type client_credentials).
 func (p *Provider) byCredentials(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	if c.Secret == "" {
 		return tokenIssue{}, refuse("unauthorized_client", "a client without a secret cannot")
@@ -132,8 +132,8 @@ func (p *Provider) byCredentials(k Knobs, c Client, q url.Values) (tokenIssue, *
 		scope: scope}, nil
 }
 
-// byExchange handles a token exchange (RFC 8693). The new token has another audience, the same subject and no
-// additional scopes.
+// byExchange handles a token exchange (RFC 8693). The new token has the audience that the request names, and the
+// subject of the exchanged token. Its scopes are among those of the exchanged token.
 func (p *Provider) byExchange(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +168,8 @@ func (p *Provider) byExchange(k Knobs, c Client, q url.Values) (tokenIssue, *ref
 	return tokenIssue{family: subject.family, scope: scope, actor: actor, audience: target, exchanged: true}, nil
 }
 
-// revoke is the revocation endpoint of RFC 7009. Revoking a refresh token ends its whole family.
+// revoke is the revocation endpoint of RFC 7009. If a refresh token is revoked, all tokens of its family become
+// invalid.
 func (p *Provider) revoke(w http.ResponseWriter, r *http.Request) {
 	k := p.currentKnobs()
 	c, e := p.authenticate(k, r)

@@ -19,8 +19,8 @@ import (
 	"sync"
 )
 
-// A keyring contains the provider's signing keys: one RSA key and one EC key, generated at their first use. After a
-// rotation, the old keys are unknown.
+// A keyring contains the provider's signing keys: one RSA key and one EC key, generated at their first use. A rotation
+// discards both keys, and the provider then no longer publishes them.
 type keyring struct {
 	mu    sync.Mutex
 	turns int

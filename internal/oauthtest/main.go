@@ -31,9 +31,10 @@ BASE is the URL of the issuer or of the MCP server. @FILE is the first URL in a 
 
 var errUsage = errors.New("unknown command or wrong arguments")
 
-// Main runs the provider as a command, or a command with which a script controls a running provider. It returns the
-// exit code. "serve" prints the URL of the MCP server, and ends when ctx ends or the process is interrupted. It writes
-// three files to DIR: resource and issuer (one URL each), and mcp.json, a configuration with the server "protected".
+// Main executes one command and returns the exit code. The command "serve" runs a provider until ctx ends or the
+// process is interrupted, and prints the URL of the MCP server. With -dir DIR, it writes three files to DIR: resource
+// and issuer (one URL each), and mcp.json, a configuration with the server "protected". The other commands control a
+// running provider.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -203,8 +204,8 @@ func ask(ctx context.Context, method, base, what string, query url.Values, body 
 // Variable is the environment variable that makes Run execute Main.
 const Variable = "MCPTEST_IDP"
 
-// Run must be called first in a TestMain, next to mcptest.Run. If Variable is set, Run executes Main with the arguments
-// of the process, and exits.
+// Run must be called at the beginning of a TestMain, next to mcptest.RunIfServer. If Variable is set, Run executes Main
+// with the arguments of the process, and exits. Otherwise it does nothing.
 func Run() {
 	if os.Getenv(Variable) != "" {
 		os.Exit(Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))

@@ -14,7 +14,7 @@ type Options struct {
 	IssuerPath string
 	// ResourcePath is the path of the MCP server; "" is "/mcp".
 	ResourcePath string
-	// IssuerHost and ResourceHost are the hosts in the URLs: "127.0.0.1", also if empty, or "localhost".
+	// IssuerHost and ResourceHost are the hosts in the URLs: "127.0.0.1", which is the default, or "localhost".
 	IssuerHost, ResourceHost string
 	// OneOrigin puts the MCP server on the origin of the authorization server.
 	OneOrigin bool
@@ -22,7 +22,7 @@ type Options struct {
 	TLS bool
 	// Clients are the clients registered at the start.
 	Clients []Client
-	// Documents are client ID metadata documents by URL. They are used instead of fetching the URL.
+	// Documents are client ID metadata documents by URL. For these URLs, the provider does not send a request.
 	Documents map[string]json.RawMessage
 	// Resources are resources for which tokens are issued, in addition to the MCP server.
 	Resources []string
@@ -54,10 +54,10 @@ type Knobs struct {
 	Tokens        Tokens
 	Device        Device
 	Server        Server
-	// Faults are the faults of endpoints. A key such as "token/refresh_token" sets the fault of one grant type, and
-	// takes precedence over the fault of the endpoint.
+	// Faults are the faults of endpoints. For the token endpoint, a key such as "token/refresh_token" sets the fault
+	// for one grant type. That fault then applies in place of the fault of the whole endpoint.
 	Faults map[Endpoint]Fault
-	// Skew is how far the provider's clock is ahead; a negative Skew means that it is behind.
+	// Skew is how far the provider's clock is ahead of the real time; a negative Skew means that it is behind.
 	Skew time.Duration
 	// User is the person who signs in; "" means "ada".
 	User string
@@ -90,7 +90,7 @@ const (
 type Fault struct {
 	// Times is how many requests the fault applies to; 0 means all.
 	Times int
-	// After makes the endpoint handle the request first. Only the response is then lost or replaced.
+	// After makes the endpoint handle the request before the fault applies. Only the response is then lost or replaced.
 	After bool
 	// Slow is the delay of the response.
 	Slow time.Duration
@@ -106,8 +106,8 @@ type Fault struct {
 // A MetadataPlace is a path at which metadata are served.
 type MetadataPlace string
 
-// The places of metadata. The path of the issuer or the resource follows the well-known part; in OIDCAppended, it
-// precedes that part. The places named Odd serve the metadata of the authorization server.
+// The places of metadata. Comments show the path of each place for the issuer path /tenant and the resource path /mcp.
+// The places named Odd are paths of older servers, with the metadata of the authorization server.
 const (
 	PRMPath      MetadataPlace = "prm-path"  // /.well-known/oauth-protected-resource/mcp
 	PRMRoot      MetadataPlace = "prm-root"  // /.well-known/oauth-protected-resource
@@ -126,10 +126,10 @@ const (
 type Discovery struct {
 	// Places are the places that serve metadata; nil means PRMPath and ASPath. An empty list means no place.
 	Places []MetadataPlace
-	// OnResource also serves the authorization server's metadata on the resource's origin.
+	// OnResource serves the authorization server's metadata on the origin of the MCP server, too.
 	OnResource bool
 	// Issuer and Resource replace the identifiers in the metadata. AuthorizationServers replaces the list in the
-	// resource's metadata. Empty values mean the true ones.
+	// resource's metadata. If they are empty, the true identifiers are sent.
 	Issuer, Resource     string
 	AuthorizationServers []string
 	// Set and SetPRM replace members in the metadata of the authorization server and of the resource; nil removes a
@@ -141,7 +141,7 @@ type Discovery struct {
 	Redirect string
 }
 
-// A ChallengeForm is the form in which a response with status 401 names the place to sign in.
+// A ChallengeForm is the form in which a response with status 401 tells the client where to sign in.
 type ChallengeForm string
 
 // The forms of a challenge.
@@ -194,33 +194,35 @@ type Registration struct {
 
 // Authorization sets how the authorization endpoint behaves.
 type Authorization struct {
-	// PKCE is the support of PKCE. "" requires S256 and advertises it. "unadvertised" does not advertise it and accepts
-	// requests without a challenge. "plain" supports only the method plain. "optional" advertises S256 and accepts
-	// requests without a challenge.
+	// PKCE is the support of PKCE. "" requires S256 and advertises it in the metadata. "optional" advertises S256, and
+	// also accepts requests without a challenge. "unadvertised" accepts the same requests, but advertises nothing.
+	// "plain" supports only the method plain.
 	PKCE string
-	// Iss is the issuer in the response: "" sends the true issuer, "-" none, any other value is sent itself.
-	// IssUnadvertised omits the parameter from the metadata.
+	// Iss is the parameter iss of the response: "" sends the true issuer, "-" omits the parameter, any other value is
+	// sent itself. IssUnadvertised omits the support of iss from the metadata.
 	Iss             string
 	IssUnadvertised bool
-	// State is the state in the response: "" sends the state of the request, "-" none, any other value is sent itself.
+	// State is the parameter state of the response: "" sends the state of the request, "-" omits the parameter, any
+	// other value is sent itself.
 	State string
-	// Error is the error code of the response, such as access_denied.
+	// Error, if not empty, is an error code with which all sign-in requests are refused, such as access_denied.
 	Error string
-	// ExactPort also compares the port of loopback redirect URIs. LoopbackNames treats localhost as equal to 127.0.0.1.
+	// ExactPort requires that the port of a loopback redirect URI is the registered one. LoopbackNames treats localhost
+	// as equal to 127.0.0.1.
 	ExactPort, LoopbackNames bool
 	// Indicator sets how the parameter resource is handled. "" requires the parameter in each request, "ignore" ignores
 	// it, "reject" refuses requests that have it.
 	Indicator string
-	// Consent shows a page with the buttons Allow and Deny.
+	// Consent shows a page with the buttons Allow and Deny. Without Consent, sign-in requests are granted at once.
 	Consent bool
-	// Forward redirects the browser to the endpoint of another provider with the same query. ForwardClient, if set,
-	// replaces the client ID.
+	// Forward is the URL of another provider's authorization endpoint, to which the browser is redirected with the same
+	// query. ForwardClient, if set, replaces the client ID in the query.
 	Forward, ForwardClient string
 	// CodeLife is how long a code is valid; 0 means a minute.
 	CodeLife time.Duration
 }
 
-// The forms of expires_in that are not a number.
+// The values of Tokens.ExpiresIn for an expires_in that is missing or is not an integer.
 const (
 	ExpiresAbsent = "absent" // no member expires_in
 	ExpiresText   = "text"   // the number as a string
@@ -231,8 +233,8 @@ const (
 type Tokens struct {
 	// Life is how long an access token is valid; 0 means an hour.
 	Life time.Duration
-	// ExpiresIn is the form of expires_in: "" means a number. Other values are ExpiresAbsent, ExpiresText,
-	// ExpiresFloat, or the JSON value itself.
+	// ExpiresIn is the form of the member expires_in. "" means an integer. Other values are ExpiresAbsent, ExpiresText,
+	// ExpiresFloat, or the JSON value to send.
 	ExpiresIn string
 	// Rotation sets the refresh token in the response to a refresh. "" issues a new token, and revokes the whole family
 	// if a used token is sent again. "same" sends the same token again. "omit" sends none, and the old token stays
@@ -244,7 +246,8 @@ type Tokens struct {
 	NoRefresh, Offline bool
 	// RefreshLife is how long a refresh token is valid; 0 means forever.
 	RefreshLife time.Duration
-	// Error is the error code with which all token requests are refused. Errors200 sends errors with the status 200.
+	// Error is the error code with which all token requests are refused; "" means that they are handled. Errors200
+	// sends errors with the status 200.
 	Error     string
 	Errors200 bool
 	// Form sends form-encoded responses. NoType omits token_type. Type replaces the value of token_type.
@@ -268,11 +271,11 @@ type Tokens struct {
 type Device struct {
 	// Absent turns the grant off.
 	Absent bool
-	// Interval is the number of seconds between token requests; 0 means 1. A negative Interval is omitted from the
-	// response.
+	// Interval is the number of seconds between token requests; 0 means 1. If Interval is negative, the response has no
+	// interval.
 	Interval int
-	// SlowDowns is the number of token requests refused with slow_down; Pendings is the number of requests after them
-	// that are refused with authorization_pending.
+	// The first SlowDowns token requests of a device are refused with slow_down. The next Pendings requests are refused
+	// with authorization_pending.
 	SlowDowns, Pendings int
 	// Auto approves each device without a person. Deny refuses each device.
 	Auto, Deny bool
@@ -289,7 +292,7 @@ type Server struct {
 	// Scope is the scope that each request requires; "" means "mcp". SecretScope is the additional scope that
 	// secret_tool requires; "" means "secret".
 	Scope, SecretScope string
-	// OpenUntilCall requires a token for tools/call only.
+	// OpenUntilCall requires a token only for tools/call; all other methods then need no token.
 	OpenUntilCall bool
 	// NeverEnough refuses secret_tool with insufficient_scope, whatever scopes the token has.
 	NeverEnough bool

@@ -149,7 +149,8 @@ func (p *Provider) Close() {
 func (p *Provider) HTTP() *http.Client { return p.issuer.Client() }
 
 // ChangeKnobs changes the knobs for all later requests, and resets the counters of faults. The function change may
-// modify everything that it receives.
+// modify the maps Faults, Set, SetPRM and Introspection. It must replace other maps and lists, because running requests
+// may still read them.
 func (p *Provider) ChangeKnobs(change func(*Knobs)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,13 +230,14 @@ func (p *Provider) resourceOrigin() string {
 	return strings.TrimSuffix(p.ResourceURL, p.options.resourcePath())
 }
 
-// issuesFor reports whether tokens are issued for a resource: the MCP server, by URL or origin, or one of
-// Options.Resources.
+// issuesFor reports whether the provider issues tokens for a resource. It does for the URL and the origin of the MCP
+// server, and for Options.Resources.
 func (p *Provider) issuesFor(resource string) bool {
 	return p.serves(resource) || slices.Contains(p.options.Resources, resource)
 }
 
-// serves reports whether a token for a resource is valid for the MCP server.
+// serves reports whether resource is the URL or the origin of the MCP server. Tokens for other resources are not valid
+// there.
 func (p *Provider) serves(resource string) bool {
 	return resource == p.ResourceURL || resource == p.resourceOrigin()
 }
@@ -243,8 +245,8 @@ func (p *Provider) serves(resource string) bool {
 // routes is a function that calls handle for each of its endpoints.
 type routes func(handle func(path string, e Endpoint, h http.HandlerFunc))
 
-// handler returns the HTTP handler of a server with the given routes. Paths without a route serve metadata: those of
-// the resource if resource is true.
+// handler returns the HTTP handler of a server with the given routes. At paths without a route, it serves metadata: the
+// MCP server's metadata if resource is true, and otherwise those of the authorization server.
 func (p *Provider) handler(resource bool, all ...routes) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, e Endpoint, h http.HandlerFunc) { mux.HandleFunc(path, p.recordRequests(e, h)) }

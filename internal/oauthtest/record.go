@@ -34,8 +34,8 @@ type Counts struct {
 	Tokens, Codes, Refreshes, Devices, Credentials, Exchanges int
 	// Refusals counts the OAuth error responses of all endpoints, except authorization_pending and slow_down.
 	Refusals int
-	// Reuses counts spent refresh tokens that were sent again, Replays used codes. Revocations counts families that
-	// ended.
+	// Reuses counts the refresh tokens that were sent again after use. Replays counts the authorization codes that were
+	// sent again after use. Revocations counts the token families that ended.
 	Reuses, Replays, Revocations int
 	// Challenges counts the responses of the MCP server with status 401 or 403. Calls counts the requests that it
 	// accepted.
@@ -70,7 +70,8 @@ func (p *Provider) Requests(of ...Endpoint) []Request {
 // maxRequestBody is the maximum number of bytes that are read of a request body.
 const maxRequestBody = 16 << 20
 
-// recordRequests returns a handler that records each request of an endpoint, and handles it with the endpoint's faults.
+// recordRequests returns a handler that records each request of the endpoint e. It then serves the request with h, and
+// applies the faults and gates of the endpoint.
 func (p *Provider) recordRequests(e Endpoint, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxRequestBody))
@@ -131,7 +132,8 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // Flush implements http.Flusher for callers that use the writer itself.
 func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
-// endpointNames returns the names of an endpoint for this request, the most specific one first.
+// endpointNames returns the names under which faults and gates for a request may be set, the most specific one first.
+// For a token request, these are "token/GRANT" and "token".
 func endpointNames(e Endpoint, r *http.Request) []Endpoint {
 	if e == Token {
 		return []Endpoint{e + "/" + Endpoint(r.PostForm.Get("grant_type")), e}
@@ -167,7 +169,7 @@ func (p *Provider) serveWithFaults(w http.ResponseWriter, r *http.Request, e End
 	})
 }
 
-// replace sends the response of a fault, or the endpoint's own response if the fault has none.
+// replace sends the response that the fault f sets, or calls own to send the endpoint's response if f sets none.
 func (p *Provider) replace(w http.ResponseWriter, r *http.Request, f Fault, own http.HandlerFunc) {
 	switch {
 	case f.Drop:

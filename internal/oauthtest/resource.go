@@ -14,15 +14,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The headers in which serveMCP sends the caller's data to the tools. Headers of these names from a client are removed.
+// The headers in which serveMCP passes the subject, scope and client of the token to the tools. Headers of these names
+// from a client are removed.
 const (
 	headerSubject = "Idp-Subject"
 	headerScope   = "Idp-Scope"
 	headerClient  = "Idp-Client"
 )
 
-// toolServers is the MCP server in both generations of the protocol. Its tool "whoami" returns the subject of the
-// token; its tool "secret_tool" requires an additional scope.
+// toolServers is the MCP server in two variants: legacy speaks the stateful protocol versions, modern the stateless
+// one. Its tool "whoami" returns the subject of the token. Its tool "secret_tool" requires an additional scope.
 type toolServers struct{ legacy, modern http.Handler }
 
 func newTools() *toolServers {
@@ -63,7 +64,8 @@ func toolServer(versions []string) *mcp.Server {
 	return s
 }
 
-// serveMCP sends a request with a valid token to the MCP server, and refuses other requests.
+// serveMCP passes a request with a valid token to the MCP server, and refuses other requests. If Server.OpenUntilCall
+// is set, it also passes requests without a token, except tools/call.
 func (p *Provider) serveMCP(w http.ResponseWriter, r *http.Request) {
 	k := p.currentKnobs()
 	body, err := io.ReadAll(r.Body)
@@ -102,7 +104,8 @@ func calledTool(body []byte) (method, tool string) {
 	return m.Method, rawjson.GetString(m.Params, "name")
 }
 
-// admit reports whether the token of a request permits it. If not, admit sends the challenge.
+// admit reports whether the token of a request is valid and has the scopes that the tool requires. If not, admit sends
+// the challenge.
 func (p *Provider) admit(w http.ResponseWriter, r *http.Request, k Knobs, tool string) bool {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if text == "" {

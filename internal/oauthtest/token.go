@@ -78,7 +78,7 @@ type tokenIssue struct {
 	actor   string
 	// audience, if not empty, replaces the resource of the family.
 	audience string
-	// keep, if not empty, is the refresh token of the request, which the response contains again.
+	// keep, if not empty, is the refresh token of the request, which is sent again in the response.
 	keep string
 	// exchanged adds the member issued_token_type.
 	exchanged bool
@@ -148,8 +148,8 @@ func writeForm(w http.ResponseWriter, status int, v url.Values) {
 	_, _ = w.Write([]byte(v.Encode()))
 }
 
-// byCode handles a token request with an authorization code. A code that is sent a second time ends the family of the
-// first.
+// byCode handles a token request with an authorization code. If a code is sent a second time, all tokens that were
+// issued for it become invalid.
 func (p *Provider) byCode(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,8 +182,8 @@ func (p *Provider) byCode(k Knobs, c Client, q url.Values) (tokenIssue, *refusal
 	return tokenIssue{family: known.family, scope: known.family.scope, refresh: true}, nil
 }
 
-// byRefresh handles a token request with a refresh token. A spent token ends its family: the token was sent twice, so
-// one of the two senders may have stolen it.
+// byRefresh handles a token request with a refresh token. If a refresh token is sent again after use, one of the two
+// senders may have stolen it. All tokens of its family then become invalid.
 func (p *Provider) byRefresh(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package secrets resolves the references to secret values in a configuration. It also stores secrets that are needed
-// after the process ends (see Vault).
+// Package secrets resolves the references to secret values in a configuration. It also contains the Vault, which stores
+// secrets that are needed after the process ends.
 //
 // A reference names a file, an entry of a keychain, or a command that prints the value. A command runs once in the
 // lifetime of the process, for all servers that refer to it. If it fails, it runs again on the next use. No error
@@ -38,7 +38,8 @@ type commandRun struct {
 
 // Value returns the output of a shell command, without surrounding white space. environ is the environment of the
 // command, as os.Environ returns it. Concurrent callers with the same command share one run; later callers get the
-// result of the first successful run. The error reports that the command failed, printed nothing or took too long.
+// result of the first successful run. The error reports that the command failed, took too long, printed nothing or
+// printed more than maxValue bytes. A caller that waits for another caller's run may also get the error of its ctx.
 func (c *CommandRunner) Value(ctx context.Context, command string, environ []string) (string, error) {
 	c.mu.Lock()
 	r := c.runs[command]
@@ -61,8 +62,8 @@ func (c *CommandRunner) Value(ctx context.Context, command string, environ []str
 	}
 }
 
-// runShared runs a command for all callers that wait for its result. The command continues if the first caller's
-// context is cancelled.
+// runShared runs a command for all callers that wait for its result. ctx must not be cancelled if the first caller
+// gives up, because other callers may still wait.
 func (c *CommandRunner) runShared(ctx context.Context, r *commandRun, command string, environ []string) {
 	defer close(r.done)
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
@@ -100,7 +101,8 @@ func runShell(ctx context.Context, command string, environ []string) (string, er
 	return value, nil
 }
 
-// A limitedBuffer stores the data written to it, up to maxValue bytes.
+// A limitedBuffer stores the data written to it, up to maxValue bytes. If more is written, exceeded is set and further
+// data is dropped.
 type limitedBuffer struct {
 	text     strings.Builder
 	exceeded bool

@@ -13,9 +13,9 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// A Keychain stores short texts by name for one user, protected from programs that can read the user's files. Get and
-// Delete return ErrNotFound if the keychain has no text of that name. Any other error means that the keychain is
-// unavailable.
+// A Keychain stores short texts by name for one user. Programs that can read the user's files cannot read these texts.
+// Get and Delete return ErrNotFound if the keychain has no text of that name. Any other error means that the keychain
+// is unavailable.
 type Keychain interface {
 	Get(name string) (string, error)
 	Set(name, value string) error
@@ -28,8 +28,8 @@ const keychainService = "drawbridge"
 // A systemKeychain is the keychain of the operating system: Keychain on macOS, Credential Manager on Windows, Secret
 // Service on Linux.
 type systemKeychain struct {
-	// reachable returns the reason why the keychain cannot be used; nil if it may be usable. It does not contact the
-	// keychain.
+	// reachable returns the reason why the keychain cannot be used; nil if a request may succeed. It does not send a
+	// request to the keychain.
 	reachable func() error
 }
 
@@ -85,16 +85,16 @@ func checkSessionBus() error {
 }
 
 const (
-	// keychainTimeout is the time limit of a request to a keychain, which may ask a person for a password or never
-	// respond.
+	// keychainTimeout is the time limit of a request to a keychain. The keychain may ask a person for a password, or
+	// may never respond.
 	keychainTimeout = 10 * time.Second
-	// unavailablePause is how long a keychain is not contacted after a request failed or timed out.
+	// unavailablePause is the time after a failed or timed-out request during which no request is sent to the keychain.
 	unavailablePause = time.Minute
 )
 
-// A guardedKeychain limits each request to a keychain to keychainTimeout. It sends no request for unavailablePause
-// after a failed request, or while a timed-out request is still open. Its errors are ErrNotFound, or
-// ErrKeychainUnavailable with the reason.
+// A guardedKeychain limits each request to a keychain to keychainTimeout. For unavailablePause after a failed request,
+// and while a timed-out request has no response, it sends no request and returns an error. Its errors are ErrNotFound,
+// or ErrKeychainUnavailable with the reason.
 type guardedKeychain struct {
 	keychain Keychain
 
@@ -119,7 +119,8 @@ func (g *guardedKeychain) set(name, value string) error {
 	return err
 }
 
-// checkAvailable returns the reason why the keychain is unavailable; nil if it is available.
+// checkAvailable sends a request to the keychain, and returns the reason why the keychain is unavailable; nil if it is
+// available.
 func (g *guardedKeychain) checkAvailable() error {
 	if _, err := g.get("vault"); !errors.Is(err, ErrNotFound) {
 		return err
@@ -178,8 +179,8 @@ func askRecovering(question func() (string, error)) (a keychainAnswer) {
 	return keychainAnswer{value, err}
 }
 
-// noteAvailability stores whether the request succeeded, and returns the error of the request as ErrNotFound or
-// ErrKeychainUnavailable.
+// noteAvailability stores whether a request succeeded; err is the error of the request. The result is nil, ErrNotFound,
+// or ErrKeychainUnavailable with err as the reason.
 func (g *guardedKeychain) noteAvailability(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,8 +13,8 @@ const (
 	maxKnownSecrets = 1000
 )
 
-// KnownSecrets stores values that are known to be secret, for the redaction of texts. The values are stored in memory
-// only. The zero value is empty and ready to use, and is safe for concurrent use.
+// KnownSecrets stores values that are known to be secret, so that they can be redacted in texts. The values are in
+// memory only. The zero value is empty and ready to use, and is safe for concurrent use.
 type KnownSecrets struct {
 	mu  sync.Mutex // held while all is replaced
 	all atomic.Pointer[[]string]
@@ -47,12 +47,12 @@ func (k *KnownSecrets) All() []string {
 	return nil
 }
 
-// A secretNoter stores resolved values for redaction. A Resolver calls Note if its SecretGetter implements this
-// interface.
+// A secretNoter stores values for redaction. If the Keychain of a Resolver implements this interface, the Resolver
+// calls Note with each value that it resolves.
 type secretNoter interface{ Note(values ...string) }
 
-// Known returns the values that are known to be secret: the values of resolved references, and values added with Note.
-// All users of the vault share them.
+// Known returns the values that are known to be secret: the values of resolved references, and the values added with
+// Note. There is one such set for each vault.
 func (v *Vault) Known() *KnownSecrets { return &v.known }
 
 // Note adds values to Vault.Known. A Resolver whose Keychain is a UserSecrets calls Note with each value that it

@@ -30,16 +30,17 @@ type SecretGetter interface {
 
 // A Resolver resolves references. The zero value has no keychain. A Resolver is safe for concurrent use.
 type Resolver struct {
-	// Keychain resolves keychain references, again on each use; if it is nil, they cannot be resolved. If it is a
-	// UserSecrets, the values of all references are added to the vault's KnownSecrets.
+	// Keychain resolves keychain references; if it is nil, they cannot be resolved. It is called on each use of a
+	// reference. If Keychain is a UserSecrets, the values of all references, of any kind, are added to the vault's
+	// KnownSecrets.
 	Keychain SecretGetter
 
 	commands CommandRunner
 }
 
-// Value returns the value of a reference. The value of a file is its content, up to 1 MiB, without trailing line
-// endings. For a command, see CommandRunner.Value; environ is the command's environment. A value is never empty. The
-// error may contain the path or name, but not the value.
+// Value returns the value of a reference; text is the path, the name or the command. The value of a file is its
+// content, up to 1 MiB, without trailing line endings. For a command, see CommandRunner.Value; environ is the command's
+// environment. An empty value is an error. The error may contain the path or name, but not the value.
 func (r *Resolver) Value(ctx context.Context, kind ReferenceKind, text string, environ []string) (string, error) {
 	value, err := r.resolve(ctx, kind, text, environ)
 	if n, ok := r.Keychain.(secretNoter); ok && err == nil {
@@ -94,8 +95,8 @@ func readSecretFile(path string) (string, error) {
 	return text, nil
 }
 
-// CheckFile returns an error if a file cannot be opened as a secret value. It does not read the content. The error
-// contains the path.
+// CheckFile returns an error if the value of a file reference cannot be read, because the file is missing, not regular
+// or not readable. It does not read the content. The error contains the path.
 func CheckFile(path string) error {
 	f, err := openRegularFile(path)
 	if err != nil {

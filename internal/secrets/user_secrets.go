@@ -9,16 +9,16 @@ import (
 // userSecretPrefix is the prefix of the vault's names for UserSecrets.
 const userSecretPrefix = "value/"
 
-// UserSecrets are the secrets that a person stores in a vault under their own names. The configuration refers to them
-// by these names.
+// UserSecrets are the secrets in a vault that a person stored and named. The configuration refers to them by these
+// names.
 type UserSecrets struct{ vault *Vault }
 
 // UserSecrets returns the secrets in the vault that a person stored.
 func (v *Vault) UserSecrets() UserSecrets { return UserSecrets{v} }
 
 // Get returns the value of a name, like Vault.Get. If the vault has no such value, Get reads the operating system's
-// keychain under the service "drawbridge", where a person may have stored the value. The error does not contain the
-// name.
+// keychain, unless the keychain is disabled. A person may have stored the value there directly, under the service
+// "drawbridge". The error does not contain the name.
 func (s UserSecrets) Get(name string) ([]byte, error) {
 	value, err := s.vault.getSecret(userSecretPrefix + name)
 	if !errors.Is(err, ErrNotFound) {
@@ -45,8 +45,8 @@ func (s UserSecrets) Put(name string, value []byte) error {
 // Delete removes a value, like Vault.Delete. It does not remove a value that a person stored directly in the keychain.
 func (s UserSecrets) Delete(name string) error { return s.vault.Delete(userSecretPrefix + name) }
 
-// List returns the entries of the secrets that a person stored, like Vault.List. Name is the person's name for a
-// secret.
+// List returns descriptions of the secrets that a person stored, like Vault.List. SecretInfo.Name is the name that the
+// person chose.
 func (s UserSecrets) List() ([]SecretInfo, error) {
 	all, err := s.vault.List()
 	var values []SecretInfo

@@ -30,10 +30,10 @@ var ErrKeychainUnavailable = errors.New("the keychain is away")
 // A Vault stores secrets that are needed after the process ends: tokens, client secrets, and values that a person moved
 // out of the configuration. Each secret has a name, such as "signin/github-1a2b3c4d".
 //
-// Each value is an encrypted file (age) in the vault's directory. Its key is in the operating system's keychain, under
-// the service "drawbridge", if the keychain is available. Otherwise the key is in a file in the same directory, which
-// only the user may read. With this design, a value is not limited by the keychain, and changing a value changes one
-// file. The key is read from the keychain once in the lifetime of the process.
+// Each value is an encrypted file (age) in the vault's directory. If the operating system's keychain is available, the
+// key for the values is in this keychain, under the service "drawbridge". Otherwise the key is in a file in the same
+// directory, which only the user may read. A value may therefore be larger than the keychain allows, and changing a
+// value changes one file only. The key is read from the keychain once in the lifetime of the process.
 //
 // If a Put is interrupted, either the old value or the new value is stored. Errors and log records contain no value. A
 // Vault may be used by several goroutines and processes at the same time.
@@ -46,8 +46,9 @@ type Vault struct {
 	keychain *guardedKeychain
 	known    KnownSecrets
 
-	// mu guards the fields below. keys maps public keys to keys that were read from the keychain. lockTurns maps each
-	// lock file to the channel by which goroutines take turns.
+	// mu guards the fields below. keys maps public keys to the private keys that were read from the keychain. lockTurns
+	// maps the name of a lock file to a channel of capacity 1. A goroutine sends to this channel before it locks the
+	// file.
 	mu        sync.Mutex
 	keys      map[string]*age.X25519Identity
 	lockTurns map[string]chan struct{}
@@ -55,13 +56,13 @@ type Vault struct {
 	warnedKeyInFile bool
 }
 
-// VaultOptions are the optional settings of a vault. The zero value uses the operating system's keychain.
+// VaultOptions are the optional parameters of a vault. The zero value uses the operating system's keychain.
 type VaultOptions struct {
 	// Keychain stores the vault's key; nil selects the operating system's keychain.
 	Keychain Keychain
 	// NoKeychain stores the key in a file even if a keychain is available.
 	NoKeychain bool
-	// Logger logs a message if the key is not stored in the keychain, and other warnings; nil disables logging.
+	// Logger receives a message if the key is stored in a file, and other warnings; nil disables logging.
 	Logger *slog.Logger
 }
 
@@ -81,8 +82,8 @@ type SecretInfo struct {
 	Changed     time.Time   `json:"changed"`
 }
 
-// OpenVault returns the vault in a directory. It creates nothing. The first Put or Lock creates the directory with mode
-// 0700; files in it have mode 0600. The error reports an empty or invalid path.
+// OpenVault returns the vault in a directory. It does not create the directory. The first Put or Lock creates it with
+// mode 0700; files in it have mode 0600. The error reports an empty or invalid path.
 func OpenVault(dir string, o VaultOptions) (*Vault, error) {
 	if dir == "" {
 		return nil, errors.New("open the vault: no directory is named")
@@ -104,14 +105,15 @@ func OpenVault(dir string, o VaultOptions) (*Vault, error) {
 	return v, nil
 }
 
-// UnavailableVault returns a vault that contains no secrets and cannot store any, for the reason why.
+// UnavailableVault returns a vault that contains no secrets and cannot store any. Attempts to store a secret return the
+// error why.
 func UnavailableVault(why error) *Vault {
 	return &Vault{unavailable: why, log: slog.New(slog.DiscardHandler)}
 }
 
 // Get returns the value of a secret. The error is ErrNotFound if there is no such secret or its key was lost. The error
-// is ErrKeychainUnavailable if the key is in a keychain that is not available. Any other error contains the path of a
-// file that is damaged or cannot be read.
+// is ErrKeychainUnavailable if the key is in a keychain that is not available. Any other error reports an invalid name,
+// or contains the path of a file that is damaged or cannot be read.
 func (v *Vault) Get(name string) ([]byte, error) {
 	value, err := v.getSecret(name)
 	if err != nil {
@@ -142,8 +144,8 @@ func (v *Vault) getSecret(name string) ([]byte, error) {
 	return value, nil
 }
 
-// Put stores a value of up to 64 KiB, and replaces the old value of that name. If the old record is damaged, its file
-// is renamed with the suffix ".damaged".
+// Put stores a value of up to 64 KiB, and replaces the old value of that name. If the file of the old value is damaged,
+// it is kept under a name with the suffix ".damaged".
 func (v *Vault) Put(name string, value []byte) error {
 	if err := v.putSecret(name, value); err != nil {
 		return fmt.Errorf("keep secret %q: %w", name, err)
@@ -185,7 +187,7 @@ func (v *Vault) putSecret(name string, value []byte) error {
 	return v.replaceFile(path, rec.encode())
 }
 
-// moveAsideDamaged renames the file of a damaged record, so that it is not overwritten.
+// moveAsideDamaged renames the file at path if it is damaged, so that it is not overwritten. Otherwise it does nothing.
 func (v *Vault) moveAsideDamaged(path, name string) error {
 	_, err := v.readRecord(path, name)
 	if _, broken := errors.AsType[damagedError](err); !broken {
@@ -227,9 +229,10 @@ func (v *Vault) deleteSecret(name string) error {
 	return syncDir(v.dir)
 }
 
-// Lock locks a name for exclusive use, among all goroutines and processes, and waits while another one has the lock.
-// The lock is released by unlock, which may be called more than once, or when the process ends. Get and Put do not use
-// this lock. The error is that of ctx, or reports that the directory cannot be used.
+// Lock locks a name for exclusive use, among all goroutines and processes. It waits while another goroutine or process
+// has the lock. The function unlock releases the lock, and may be called more than once; the end of the process also
+// releases it. Get and Put do not use this lock. The error is that of ctx, or reports an invalid name or an unusable
+// directory.
 func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err = checkName(name); err == nil {
 		err = v.prepareDir()
@@ -243,8 +246,9 @@ func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error
 	return unlock, nil
 }
 
-// Stamp returns a text that changes with each Put and Delete of the name by any process; "" if there is no value. It is
-// derived from the modification time and size of the file, which is not opened.
+// Stamp returns a text that changes with each Put and Delete of the name by any process. A caller can compare two
+// stamps to detect a change without reading the value. Stamp returns "" if there is no value. It uses the modification
+// time and size of the file.
 func (v *Vault) Stamp(name string) string {
 	if v.unavailable != nil {
 		return ""

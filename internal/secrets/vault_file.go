@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// writeLockFile is the file that writers of the vault lock. tempFile is the file that they write and then rename.
-	// Because of the lock, one temporary file is enough.
+	// writeLockFile is the file that a writer of the vault locks. tempFile is the file that the writer then writes and
+	// renames. Because of the lock, one temporary file is enough.
 	writeLockFile, tempFile = "vault.lock", "vault.tmp"
 	// writeWait is how long a writer waits for the lock. lockRetry is the interval between attempts.
 	writeWait, lockRetry = time.Minute, 5 * time.Millisecond
 )
 
-// prepareDir creates the vault's directory, or removes other users' permissions for an existing one.
+// prepareDir creates the vault's directory. If the directory exists, prepareDir removes the permissions of other users.
 func (v *Vault) prepareDir() error {
 	if v.unavailable != nil {
 		return v.unavailable
@@ -47,7 +47,7 @@ func (v *Vault) prepareDir() error {
 }
 
 // replaceFile atomically replaces a file of the vault and syncs it to the disk. The caller holds the write lock. The
-// new modification time is later than the old one, even if the clock was set back.
+// file's new modification time is later than the old one, even if the clock was set back, so that Vault.Stamp changes.
 func (v *Vault) replaceFile(path string, data []byte) error {
 	temp := filepath.Join(v.dir, tempFile)
 	if err := writePrivateFile(temp, data); err != nil {
@@ -93,13 +93,14 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockFile locks a lock file of the vault. It waits for the lock until ctx is done.
+// lockFile locks a lock file of the vault. It waits until the lock is free or ctx is done.
 func (v *Vault) lockFile(ctx context.Context, file string) (unlock func(), err error) {
 	return v.lockFileUntil(ctx.Done(), func() error { return context.Cause(ctx) }, file)
 }
 
-// lockFileUntil locks a lock file. It waits until done is closed, and then returns the error of cause. Goroutines of
-// one process first take turns, so that only one of them tries to lock the file.
+// lockFileUntil locks a lock file. It waits until the lock is free; if done is closed before, it returns an error with
+// the result of cause. Goroutines of one process first wait for each other, so that only one of them tries to lock the
+// file.
 func (v *Vault) lockFileUntil(done <-chan struct{}, cause func() error, file string) (unlock func(), err error) {
 	v.mu.Lock()
 	turn := v.lockTurns[file]

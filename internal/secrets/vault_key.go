@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// keyFile contains the key if no keychain is used. publicKeyFile contains the public key of the key in the
-	// keychain.
+	// keyFile contains the private key if no keychain is used. publicKeyFile contains the public key that belongs to
+	// the private key in the keychain.
 	keyFile, publicKeyFile = "vault.key", "vault.pub"
 	// maxKey is the maximum size of each of these files in bytes.
 	maxKey = 4 << 10
 )
 
-// keyForRecord returns the key that decrypts a record.
+// keyForRecord returns the private key that decrypts a record, from the keychain or from keyFile.
 func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
 	if rec.Place == InKeychain {
 		return v.keychainKeyFor(rec.Key)
@@ -36,7 +36,7 @@ func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
 	return key, err
 }
 
-// keychainKeyFor returns the key with the given public key, from the cache or from the keychain.
+// keychainKeyFor returns the private key that belongs to the given public key, from the cache or from the keychain.
 func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 	v.mu.Lock()
 	key := v.keys[public]
@@ -64,11 +64,11 @@ func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 	return key, nil
 }
 
-// keychainAccount returns the name in the keychain of the key with the given public key.
+// keychainAccount returns the name under which the keychain stores the private key that belongs to a public key.
 func keychainAccount(public string) string { return "vault/" + public }
 
-// currentKeychainKey returns the key in the keychain for the next Put. It creates the key if there is none, and returns
-// nil if the keychain is unavailable.
+// currentKeychainKey returns the private key in the keychain with which the next Put encrypts. It creates the key if
+// there is none. It returns nil if the keychain is disabled or unavailable; Put then uses the key in keyFile.
 func (v *Vault) currentKeychainKey() *age.X25519Identity {
 	if v.keychain == nil {
 		return nil
@@ -88,8 +88,8 @@ func (v *Vault) currentKeychainKey() *age.X25519Identity {
 	return nil
 }
 
-// loadOrCreateKeychainKey returns the key in the keychain with the given public key. If public is empty or the key was
-// lost, it creates a new key. The error is the reason why there is no key.
+// loadOrCreateKeychainKey returns the private key in the keychain that belongs to the given public key. If public is
+// empty or the key was lost, it creates a new key. The error is the reason why there is no key.
 func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, error) {
 	if public != "" {
 		if key, err := v.keychainKeyFor(public); !errors.Is(err, ErrNotFound) {
@@ -134,8 +134,8 @@ func (v *Vault) publicKey() string {
 	return key.String()
 }
 
-// fileKey returns the key in keyFile. If make is true, it creates a missing key; the caller must then hold the write
-// lock.
+// fileKey returns the private key in keyFile. If make is true and the file is missing, it creates a key; the caller
+// must then hold the write lock.
 func (v *Vault) fileKey(make bool) (*age.X25519Identity, error) {
 	path := filepath.Join(v.dir, keyFile)
 	text, err := readPrivateFile(path)

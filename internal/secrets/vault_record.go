@@ -22,23 +22,24 @@ import (
 const (
 	// recordSuffix is the suffix of the record files' names.
 	recordSuffix = ".secret"
-	// maxName is the maximum length of a name in bytes. maxRecord is the maximum size of a record file: a value in
-	// Base64 and the other members.
+	// maxName is the maximum length of a name in bytes. maxRecord is the maximum size of a record file, which contains
+	// a value in Base64 and the other members.
 	maxName, maxRecord = 512, 2*maxSecret + 4<<10
 	// recordVersion is the only version of the file format so far.
 	recordVersion = 1
 )
 
-// A secretRecord is the content of a record file: the secret's name, its public key and the encrypted value.
+// A secretRecord is the content of a record file: the secret's name, the encrypted value, and the public key for which
+// the value is encrypted.
 type secretRecord struct {
 	Version int         `json:"v"`
 	Name    string      `json:"name"`
 	Place   KeyLocation `json:"place"`
-	// Key is the public key of the key that decrypts Sealed.
+	// Key is the public key that belongs to the private key for Sealed.
 	Key     string    `json:"key"`
 	Changed time.Time `json:"changed"`
-	// Sealed is the encrypted text, which consists of the name, a zero byte and the value. Because it contains the
-	// name, a record that was copied to another name is rejected.
+	// Sealed is the encrypted text, which consists of the name, a zero byte and the value. Because the text contains
+	// the name, a record that was copied to the file of another name is rejected.
 	Sealed []byte `json:"sealed"`
 }
 
@@ -72,7 +73,8 @@ func (v *Vault) recordPath(name string) string {
 	return filepath.Join(v.dir, hex.EncodeToString(sum[:16])+recordSuffix)
 }
 
-// readRecord reads a record file. If name is not empty, the record must have this name.
+// readRecord reads the record file at path. If name is not empty, the record must have this name. The error is
+// ErrNotFound if the file does not exist.
 func (v *Vault) readRecord(path, name string) (secretRecord, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +143,7 @@ func (r secretRecord) encode() []byte {
 	return b.Bytes()
 }
 
-// seal encrypts a value for the recipient to, and returns the record.
+// seal encrypts a value for the public key to, and returns the record.
 func seal(name string, value []byte, place KeyLocation, to *age.X25519Recipient) (secretRecord, error) {
 	var b bytes.Buffer
 	w, err := age.Encrypt(&b, to)

@@ -12,14 +12,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// A Cache stores the servers' answers about their skills, and the sets combined from these answers. Use [NewCache]. It
-// is safe for concurrent use.
+// A Cache stores each server's last answer about its skills for each principal, and the sets combined from these
+// answers. Use [NewCache]. It is safe for concurrent use.
 type Cache struct {
 	mu       sync.Mutex
 	byServer *simplelru.LRU[cacheKey, *ServerSkills]
-	// sets contains the combined sets, by principal and servers.
+	// sets contains the combined sets. The key consists of the principal and the servers.
 	sets *simplelru.LRU[string, *Set]
-	// problems contains the clashes and omissions of the last set, by server.
+	// problems contains the problems of each server's skills in the set that was combined last.
 	problems map[drawbridge.ServerID]Problems
 }
 
@@ -35,28 +35,29 @@ func NewCache() *Cache {
 	return &Cache{byServer: byServer, sets: sets, problems: map[drawbridge.ServerID]Problems{}}
 }
 
-// Problems are the clashes and omissions of a server's skills, for people.
+// Problems are the skills of a server that are not listed as the server lists them: skills in the URI space of another
+// server, and omitted skills. They are shown to people.
 type Problems struct {
 	Clashes []SpaceClash
 	Omitted []OmittedSkill
 }
 
-// A ServerClash is a clash, together with the server whose skill lost it.
+// A ServerClash is a SpaceClash, together with the server of the skill.
 type ServerClash struct {
 	Server drawbridge.ServerID
 	SpaceClash
 }
 
 // maxCatalogues and maxSets are the maximum numbers of cached answers and sets. maxFound is the maximum number of
-// cached skills of a server that the server does not list.
+// unlisted skills cached for a server; at the limit, all of them are removed.
 const (
 	maxCatalogues = 256
 	maxSets       = 64
 	maxFound      = 1024
 )
 
-// Get returns the server's last answer to the principal. It returns nil if there is none, or if the configuration of
-// the server has changed.
+// Get returns the stored answer of the server for the principal. It returns nil if there is none, or if the
+// configuration of the server has changed since the answer.
 func (s *Cache) Get(principal string, server Server) *ServerSkills {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,19 +68,20 @@ func (s *Cache) Get(principal string, server Server) *ServerSkills {
 	return c
 }
 
-// Put stores a server's answer to the principal.
+// Put stores c, a server's answer for the principal, in place of the stored answer.
 func (s *Cache) Put(principal string, c *ServerSkills) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byServer.Add(cacheKey{principal, c.server.ID}, c)
 }
 
-// AddUnlisted stores a skill that the server has but does not list.
+// AddUnlisted adds a skill that the server has but does not list to the stored answer. Without a stored answer, it does
+// nothing.
 func (s *Cache) AddUnlisted(principal string, server Server, sk Skill) {
 	sk.raw = nil
 	c := s.Get(principal, server)
 	if c == nil {
-		return // without an entry, the server is asked again
+		return // without a stored answer, the server is asked again
 	}
 	next := *c
 	if len(next.unlisted) >= maxFound {
@@ -89,9 +91,9 @@ func (s *Cache) AddUnlisted(principal string, server Server, sk Skill) {
 	s.Put(principal, &next)
 }
 
-// Combine combines the servers' answers into a set, or returns the previous set if nothing changed. If a new set has
-// the same items as the previous one, it has the same version. Otherwise next returns its version. Combine also returns
-// the first new clash of each pair of servers.
+// Combine combines the servers' answers into a set. If nothing has changed, it returns the previous set. A new set with
+// the same items has the version of the previous set; otherwise next returns a new version. ground contains the listed
+// resources. The returned clashes are those between servers that had no clash before.
 func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*ServerSkills, naming naming.Style,
 	next func() uint64) (*Set, []ServerClash) {
 	key := principal
@@ -115,7 +117,8 @@ func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*Se
 	return set, s.rememberProblems(set)
 }
 
-// rememberProblems stores the problems of a set and returns the new clashes. The caller holds the lock.
+// rememberProblems stores the problems of a set. It returns the clashes between two servers that had no clash before,
+// one for each pair. The caller holds the lock.
 func (s *Cache) rememberProblems(set *Set) (fresh []ServerClash) {
 	for _, c := range set.servers {
 		id := c.server.ID

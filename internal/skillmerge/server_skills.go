@@ -9,11 +9,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Server is a server with skills.
+// A Server identifies an MCP server and the state in which its skills were requested.
 type Server struct {
 	ID drawbridge.ServerID
-	// Row is the hash of the server's configuration. Listing is its last listing. If either changes, the skills may
-	// have changed.
+	// Row is the hash of the server's configuration. Listing is the server's last listing of tools and resources. If
+	// either changes, the skills may have changed.
 	Row     string
 	Listing *drawbridge.Listing
 }
@@ -44,10 +44,11 @@ type OmittedSkill struct {
 // MaxCacheAge is the maximum age of a cached answer, even if the server allows a longer one.
 const MaxCacheAge = 5 * time.Minute
 
-// retryDelay is the pause before a server that failed is asked again.
+// retryDelay is the minimum time between a failed request for the skills and the next request.
 const retryDelay = 5 * time.Second
 
-// NewServerSkills returns an empty answer of a server. AddPage adds the skills.
+// NewServerSkills returns the answer of a server without any skills. AddPage adds the skills of a page of the server's
+// list.
 func NewServerSkills() *ServerSkills {
 	return &ServerSkills{answered: true, hint: drawbridge.CacheHint{TTL: MaxCacheAge, Public: true}}
 }
@@ -55,7 +56,7 @@ func NewServerSkills() *ServerSkills {
 // Len returns the number of listed skills.
 func (c *ServerSkills) Len() int { return len(c.skills) }
 
-// MarkTruncated stores that the rest of the server's list was not read.
+// MarkTruncated adds an OmittedSkill that says that the server's list was not read to its end.
 func (c *ServerSkills) MarkTruncated() {
 	c.leftOut = append(c.leftOut, OmittedSkill{"", "the server's list of skills has no end"})
 }
@@ -66,8 +67,9 @@ func (c *ServerSkills) HasAnswered() bool { return c.answered }
 // LastError returns the error of the last request; nil if it succeeded.
 func (c *ServerSkills) LastError() error { return c.lastErr }
 
-// IsFresh reports whether the answer can still be used: it is younger than age, or, if age is 0, than the server's
-// cache hint allows. An answer for another listing is not fresh. After an error, age is at least retryDelay.
+// IsFresh reports whether the answer can still be used. It must be younger than age, or, if age is 0, than the server's
+// cache hint allows. An answer from before a change of s.Listing is not fresh. After a failed request, the server is
+// not asked again for at least retryDelay.
 func (c *ServerSkills) IsFresh(s Server, now time.Time, age time.Duration) bool {
 	switch {
 	case c.server.Listing != s.Listing:
@@ -80,8 +82,8 @@ func (c *ServerSkills) IsFresh(s Server, now time.Time, age time.Duration) bool 
 	return now.Sub(c.asked) < age
 }
 
-// Refreshed returns the state after another request: the new answer or, after an error, the previous answer with that
-// error. c is nil before the first request.
+// Refreshed returns the state after another request for the skills. After a success, that is answer. If refusal, the
+// error of the request, is set, it is the previous answer c with that error. c is nil before the first request.
 func (c *ServerSkills) Refreshed(answer *ServerSkills, refusal error, s Server, now time.Time) *ServerSkills {
 	var out ServerSkills
 	switch {
@@ -130,7 +132,8 @@ func readCacheHint(result json.RawMessage) drawbridge.CacheHint {
 	}
 }
 
-// remainingHint returns the cache hint with the remaining time in whole seconds, so that answers rarely differ.
+// remainingHint returns the server's cache hint, reduced by the age of the answer. The time is in whole seconds, so
+// that successive results rarely differ.
 func (c *ServerSkills) remainingHint(now time.Time) drawbridge.CacheHint {
 	if c.lastErr != nil || !c.answered {
 		return drawbridge.CacheHint{}

@@ -3,12 +3,13 @@
 //
 // Each skill has a space of URIs: all URIs below the directory of its SKILL.md. The space belongs to the first server
 // in configuration order that has a skill there. If a server lists a resource in the space, the space belongs to that
-// server instead. For a skill of any other server in the space, the name of its server is added to every URI of the
-// skill's entry. Names, digests and all other members stay unchanged, since a host compares them with the files that it
-// reads. If names are bare, the skill of the other server is not listed.
+// server instead. If another server has a skill in the space, the entry of that skill is listed with changed URIs: the
+// name of the skill's server is added. Names, digests and all other members stay unchanged, since a host compares them
+// with the files that it reads. With the naming style naming.Bare, server names are never added, and such a skill is
+// not listed.
 //
-// The package sends no requests: its callers pass in the servers' answers. The answers are not trusted, and their sizes
-// are limited.
+// The package sends no requests: its callers request the skills and pass in the servers' answers. The answers are not
+// trusted, and their sizes are limited.
 package skillmerge
 
 import (
@@ -24,13 +25,14 @@ import (
 
 // A Set is the combined skills of several servers for one principal. It is immutable.
 type Set struct {
-	// Items are the entries as callers see them. Two sets of one Cache with the same Version have the same items.
+	// Items are the skills' entries as callers see them. Two sets of one Cache with the same Version have the same
+	// Items.
 	Items   []json.RawMessage
 	Version uint64
 
 	resourceTree *ResourceTree
 	servers      []*ServerSkills
-	// owners contains the server that owns each space.
+	// owners contains the server that owns each space, by the URI of the space.
 	owners  map[string]drawbridge.ServerID
 	clashes map[drawbridge.ServerID][]SpaceClash
 }
@@ -65,7 +67,8 @@ func (s *Set) CacheHints(now time.Time) []drawbridge.CacheHint {
 	return out
 }
 
-// newSet combines the answers of servers, which are in configuration order.
+// newSet combines the answers of servers into a set. catalogues are the answers in the order of the servers in the
+// configuration.
 func newSet(ground *ResourceTree, catalogues []*ServerSkills, namesLocal naming.Style) *Set {
 	s := &Set{resourceTree: ground, servers: catalogues, owners: map[string]drawbridge.ServerID{},
 		clashes: map[drawbridge.ServerID][]SpaceClash{}}
@@ -101,7 +104,8 @@ func newSet(ground *ResourceTree, catalogues []*ServerSkills, namesLocal naming.
 	return s
 }
 
-// otherSpaceOwner returns another server that owns a part of the skill's space, if there is one.
+// otherSpaceOwner returns a server other than id whose skills or resources are in the space of sk, or whose space
+// contains sk. It returns false if there is no such server.
 func (s *Set) otherSpaceOwner(sk Skill, id drawbridge.ServerID, inside uriServers) (drawbridge.ServerID, bool) {
 	if o := s.Owner(sk.URI); o != "" && o != id {
 		return o, true
@@ -112,7 +116,8 @@ func (s *Set) otherSpaceOwner(sk Skill, id drawbridge.ServerID, inside uriServer
 	return s.resourceTree.serversBelow().otherServer(sk.uriSpace(), id)
 }
 
-// uriServers contains the servers with an item at or below a URI. Two servers per URI are enough to find another one.
+// uriServers contains, for a URI, the servers with an item at or below the URI. It stores at most two servers for each
+// URI, which is enough for otherServer.
 type uriServers map[string][2]drawbridge.ServerID
 
 func (c uriServers) add(uri string, server drawbridge.ServerID) {
@@ -137,12 +142,13 @@ func (c uriServers) otherServer(uri string, than drawbridge.ServerID) (drawbridg
 	return "", false
 }
 
-// A ResourceTree contains the servers of the listed resources, by URI. A skill's URIs are ambiguous if another server
-// lists a resource in its directory. Two trees are equal if they are the same pointer.
+// A ResourceTree contains the servers that list resources, by the URIs of the resources. A skill's URIs are ambiguous
+// if another server lists a resource in the skill's directory. Trees are compared by pointer: a new pointer means that
+// resources have changed.
 type ResourceTree struct{ serversBelow func() uriServers }
 
-// NewResourceTree returns a tree of the resources that each passes to add. each is called once, at the first use of the
-// tree.
+// NewResourceTree returns a tree of resources. The function each must call add for each resource. It is called once,
+// when the tree is first used.
 func NewResourceTree(each func(add func(uri string, server drawbridge.ServerID))) *ResourceTree {
 	return &ResourceTree{sync.OnceValue(func() uriServers {
 		out := uriServers{}

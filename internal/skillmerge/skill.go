@@ -22,7 +22,8 @@ type Skill struct {
 // maxURIDepth is the maximum number of slashes in a skill's URI.
 const maxURIDepth = 64
 
-// ParseSkill parses an entry of a server's list. reason tells why the entry cannot be listed; it is empty if it can.
+// ParseSkill parses an entry of a server's list. reason is the reason why the entry cannot be listed; it is empty if
+// the entry can be listed.
 func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
 	uri, ok := rawjson.DecodeString(rawjson.Get(raw, "uri"))
 	switch {
@@ -36,10 +37,10 @@ func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
 	return Skill{uri, skillRoot(uri), raw}, ""
 }
 
-// IsSkillURI reports whether a URI has the form of a skill's URI: a directory followed by SKILL.md.
+// IsSkillURI reports whether a URI has the form of a skill's URI: the URI of a directory, followed by "/SKILL.md".
 func IsSkillURI(uri string) bool { return skillRoot(uri) != "" }
 
-// skillRoot returns the directory of a SKILL.md, or "" for other URIs.
+// skillRoot returns the URI of the directory in which a SKILL.md is, or "" for other URIs.
 func skillRoot(uri string) string {
 	root, ok := strings.CutSuffix(uri, "/SKILL.md")
 	if _, rest, hierarchical := naming.CutScheme(root); !ok || !hierarchical || rest == "" {
@@ -48,7 +49,7 @@ func skillRoot(uri string) string {
 	return root
 }
 
-// uriSpace returns the skill's directory, or the skill's URI if it has no directory.
+// uriSpace returns the URI of the skill's directory, or the skill's own URI if it has no directory.
 func (e Skill) uriSpace() string {
 	if e.root != "" {
 		return e.root
@@ -56,13 +57,13 @@ func (e Skill) uriSpace() string {
 	return e.URI
 }
 
-// withServerURIs returns the entry with the name of its server added to every URI.
+// withServerURIs returns the skill's entry with the name of the given server added to every URI.
 func (e Skill) withServerURIs(server drawbridge.ServerID) json.RawMessage {
 	return MapURIs(e.raw, func(uri string) string { return naming.AddServerAuthority(server, uri) })
 }
 
-// MapURIs replaces the URIs of an entry, its own and those of its files, by the results of public. All other members
-// stay unchanged, including digests and sizes.
+// MapURIs returns an entry in which each URI, of the skill and of its files, is replaced by the result of the function
+// public. All other members stay unchanged, including digests and sizes.
 func MapURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
 	return naming.MapURIs(naming.MapURI(entry, public, "uri"), "resources", public)
 }

@@ -8,10 +8,10 @@ import (
 // An EventKind is the kind of an event.
 type EventKind string
 
-// The kinds of events. The first four count against the server, CallSucceeded counts for it, and the last two set the
-// score.
+// The kinds of events. The first four lower the score, and CallSucceeded raises it. TrustReset and EventSummary set it
+// to a new value.
 const (
-	// DefinitionChanged means that a definition has a different meaning than before, and not just different wording.
+	// DefinitionChanged means that the meaning of a definition changed. A change of the wording alone is not an event.
 	DefinitionChanged EventKind = "definition_changed"
 	// TextSanitised means that text from the server was removed, renamed or flagged.
 	TextSanitised EventKind = "sanitised"
@@ -23,25 +23,26 @@ const (
 	CallSucceeded EventKind = "call_succeeded"
 	// TrustReset means that a person reset the score to 1.
 	TrustReset EventKind = "reset"
-	// EventSummary replaces earlier events that are no longer stored.
+	// EventSummary replaces earlier events that are no longer stored: it contains the state after these events.
 	EventSummary EventKind = "summary"
 )
 
 // An Event is one observation about a server, or several observations of one kind at the same time.
 type Event struct {
-	// At is the time of the event, in milliseconds.
+	// At is the time of the event, with a precision of milliseconds.
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
 	// Count is the number of observations; a value below 1 means 1.
 	Count int `json:"count,omitempty"`
 	// Why describes the event for people.
 	Why string `json:"why,omitempty"`
-	// Marks identify the observations. An observation with the same mark counts only once. Without marks, each event
-	// counts.
+	// Marks identify the observations. An observation whose mark is already in the history is not counted again. An
+	// event without marks is always counted.
 	Marks []string `json:"marks,omitempty"`
-	// The following fields are the state at the end of an EventSummary. MissingScore is 1 minus the score, and
-	// Quarantined reports whether the server was quarantined. Falls is how often its score fell below the threshold,
-	// and LastFall is the time of the last fall. QuarantinedUntil is the earliest end of the quarantine.
+	// The following fields are the state of an EventSummary, after the events that it replaces. MissingScore is 1 minus
+	// the score, and Quarantined reports whether the server was quarantined. Falls is the number of falls below the
+	// threshold (see fallHistory), and LastFall is the time of the last fall. QuarantinedUntil is the earliest end of
+	// the quarantine.
 	MissingScore     float64   `json:"lost,omitempty"`
 	Quarantined      bool      `json:"held,omitempty"`
 	Falls            int       `json:"falls,omitempty"`

@@ -15,17 +15,20 @@ const (
 	maxFalls = 16
 )
 
-// A fallHistory counts the falls of a server. A fall is a moment at which events lower the score and the score is below
-// the threshold. Each quarantine removes the server's tools and later restores them, and these changes are stored
-// permanently. Therefore the quarantine of a server that misbehaves repeatedly lasts longer each time.
+// A fallHistory counts the falls of a server. A fall is a moment at which events lower the score, and after which the
+// score is below the threshold.
+//
+// Each quarantine removes the server's tools and later restores them, and both changes are stored permanently. A server
+// that often misbehaves must not cause many such changes. Therefore each further quarantine lasts longer.
 type fallHistory struct {
 	count int
 	// last is the time of the last counted fall. quarantinedUntil is the earliest end of the quarantine.
 	last, quarantinedUntil time.Time
 }
 
-// fallsAfter returns the falls of a state, including a fall at the moment of its last events. More events against a
-// server never shorten its quarantine, because falls are counted by moments that are at least minFallGap apart.
+// fallsAfter returns the falls of a server in state s, including a possible fall at the time of its last events. More
+// events against a server never shorten its quarantine. The reason is that a fall less than minFallGap after the last
+// counted fall is not counted.
 func (r ScoreRules) fallsAfter(s ScoreState) fallHistory {
 	f := s.falls
 	if s.pendingMilli >= 0 || !r.isBelowThreshold(s) || s.at.Sub(f.last) < minFallGap {
@@ -41,7 +44,8 @@ func (r ScoreRules) fallsAfter(s ScoreState) fallHistory {
 	return f
 }
 
-// fallsInSummary returns the falls at the end of a summary. It limits times that are too far in the future.
+// fallsInSummary returns the fallHistory at the end of a summary. It limits the last fall to the time of the summary,
+// and the quarantine to maxQuarantine after this time.
 func fallsInSummary(e Event) fallHistory {
 	f := fallHistory{min(max(0, e.Falls), maxFalls), e.LastFall, e.QuarantinedUntil}
 	if f.last.After(e.At) {

@@ -13,8 +13,8 @@ const (
 	MaxMarks  = 1024
 )
 
-// An EventHistory contains the events of one server, ordered by time. Server is the name of the server at the last
-// event.
+// An EventHistory contains the events of one server, ordered by time. Server is the name that the server had at the
+// time of the last event.
 type EventHistory struct {
 	Server string  `json:"server"`
 	Events []Event `json:"events"`
@@ -34,8 +34,8 @@ func ParseHistory(text []byte) (a EventHistory, err error) {
 // Encode returns the history in the form that ParseHistory reads.
 func (a EventHistory) Encode() ([]byte, error) { return json.Marshal(a) }
 
-// WithEvents returns the history with more events. Marks that the history already contains are removed from a new
-// event, and each removed mark lowers the event's Count by one. An event whose marks are all removed is omitted.
+// WithEvents returns the history with more events. Marks that the history already contains are removed from the new
+// events, and each removed mark lowers the event's Count by one. A new event whose marks are all removed is omitted.
 func (a EventHistory) WithEvents(events ...Event) EventHistory {
 	known := map[string]bool{}
 	for _, e := range a.Events {
@@ -63,9 +63,10 @@ func (a EventHistory) WithEvents(events ...Event) EventHistory {
 	return a
 }
 
-// AsOf returns the history with events that have a time after now moved to just before now, in the same order. Such
-// events come from a clock that was set back later. As a result, they do not postpone recovery until their original
-// time, a reset at now clears them, and they do not clear later events.
+// AsOf returns the history for the time now. Events after now come from a clock that was fast, and was corrected later.
+// AsOf changes the times of these events to shortly before now, and keeps their order. Otherwise the score could not
+// recover until the wrong times. A reset at now would not clear these events, and a reset among them would clear later
+// events.
 func (a EventHistory) AsOf(now time.Time) EventHistory {
 	now = now.UTC().Truncate(time.Millisecond)
 	if !slices.ContainsFunc(a.Events, func(e Event) bool { return e.At.After(now) }) {
@@ -91,8 +92,9 @@ func (a EventHistory) AsOf(now time.Time) EventHistory {
 	return a
 }
 
-// Compacted returns the history with at most MaxEvents events. The earliest events are replaced by one summary that
-// includes their marks. Fold returns the same state for both histories.
+// Compacted returns a history with at most MaxEvents events, and with the same score and quarantine at each time from
+// its last event on. If there are more events, the earliest are replaced by one EventSummary, which contains the latest
+// MaxMarks of their marks.
 func (a EventHistory) Compacted(r ScoreRules) EventHistory {
 	if len(a.Events) <= MaxEvents {
 		return a
@@ -114,7 +116,8 @@ func (a EventHistory) Compacted(r ScoreRules) EventHistory {
 	return a
 }
 
-// RecentReasons returns up to most events that explain the score, the newest first. It omits successful calls.
+// RecentReasons returns the latest events that explain the score, the newest first, up to the number most. It omits
+// successful calls.
 func (a EventHistory) RecentReasons(most int) (out []Event) {
 	for _, e := range slices.Backward(a.Events) {
 		if e.Kind != CallSucceeded && len(out) < most {

@@ -15,7 +15,7 @@ type ScoreRules struct {
 	HalfLife time.Duration
 }
 
-// The defaults. releaseMargin is how far above the threshold the score must be to end a quarantine.
+// The default values of ScoreRules. releaseMargin is how far the score must be above the threshold to end a quarantine.
 const (
 	DefaultThreshold = 0.4
 	DefaultHalfLife  = time.Hour
@@ -25,7 +25,8 @@ const (
 // maxHalfLife is the maximum half-life. With this limit, the end of a quarantine can be represented as a time.
 const maxHalfLife = 10 * 365 * 24 * time.Hour
 
-// negligibleLoss is a difference from 1 that counts as 0. Without it, a score would never return to exactly 1.
+// negligibleLoss is the largest difference between the score and 1 that counts as 0. Without it, a score would never
+// return to exactly 1.
 const negligibleLoss = 0.0005
 
 func (r ScoreRules) threshold() float64 {
@@ -47,13 +48,14 @@ func (r ScoreRules) halfLife() time.Duration {
 
 // A ScoreState is the state of a server after its events. The zero value is the state of a server without events.
 type ScoreState struct {
-	// at is the time of the last events. missingBefore is 1 minus the score before them. pendingMilli is the sum of
-	// their changes, in thousandths. Changes at the same time are summed before the score is limited to the range from
-	// 0 to 1, so their order does not matter.
+	// at is the time of the last events. missingBefore is 1 minus the score directly before these events. pendingMilli
+	// is the sum of the changes by these events, in thousandths. Changes at the same time are added before the score is
+	// limited to the range from 0 to 1, so their order does not matter.
 	at            time.Time
 	missingBefore float64
 	pendingMilli  int
-	// quarantined reports whether the server was quarantined before that time. falls are the falls before that time.
+	// quarantined reports whether the server was quarantined directly before the last events. falls are the falls
+	// before these events.
 	quarantined bool
 	falls       fallHistory
 }
@@ -88,9 +90,9 @@ func (r ScoreRules) IsQuarantined(s ScoreState, now time.Time) bool {
 // isBelowThreshold reports whether the score is below the threshold at the time of the last events.
 func (r ScoreRules) isBelowThreshold(s ScoreState) bool { return 1-s.missingScore() < r.threshold() }
 
-// QuarantineEnd returns the time at which the quarantine ends if there are no further events. It is the first
-// millisecond at which IsQuarantined returns false. If the server is not quarantined at now, the result is the zero
-// time.
+// QuarantineEnd returns the time at which the present quarantine of a server ends if there are no further events. It is
+// the first millisecond at which IsQuarantined returns false. If the server is not quarantined at now, the result is
+// the zero time.
 func (r ScoreRules) QuarantineEnd(s ScoreState, now time.Time) time.Time {
 	if !r.IsQuarantined(s, now) {
 		return time.Time{}
@@ -109,7 +111,8 @@ func (r ScoreRules) QuarantineEnd(s ScoreState, now time.Time) time.Time {
 	return at
 }
 
-// Apply returns the state after one more event. An event before the last events counts at the time of the last events.
+// Apply returns the state after one more event. An event with a time before the last events is treated as if it had
+// their time.
 func (r ScoreRules) Apply(s ScoreState, e Event) ScoreState {
 	if e.At.After(s.at) {
 		s = ScoreState{at: e.At, missingBefore: r.missingScoreAt(s, e.At), quarantined: r.IsQuarantined(s, e.At),
@@ -151,7 +154,7 @@ func sameTimeRank(k EventKind) int {
 	return 2
 }
 
-// A Level is a trust level of a server. Rules can match it.
+// A Level is a trust level of a server. A rule of the policy can be limited to servers of certain levels.
 type Level string
 
 // The levels, as in the member "trust" of a row.
@@ -161,8 +164,8 @@ const (
 	Sandboxed Level = "sandboxed"
 )
 
-// LevelForScore returns the level for a score: trusted from 0.8, untrusted from 0.4, otherwise sandboxed. The result is
-// never above ceiling, which the row sets; an empty ceiling means Untrusted.
+// LevelForScore returns the trust level for a score: trusted from 0.8, untrusted from 0.4, otherwise sandboxed. The
+// result is never higher than ceiling, the member "trust" of the server's row. An empty ceiling means Untrusted.
 func LevelForScore(score float64, ceiling Level) Level {
 	switch {
 	case score < 0.4 || ceiling == Sandboxed:

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// minMainPart is the minimum share of a page's text in its main part. An element with less text is not used as the main
-// part.
+// minMainPart is the minimum share of a page's text that its main part must contain. An element with less text is not
+// used as the main part.
 const minMainPart = 0.1
 
-// keepMainPart removes everything except the main part from a page. The main part is the only element main, or else the
-// only article, if it has enough of the text. It also removes menus, headers and footers of the page. A page without
-// any of these elements is not changed.
+// keepMainPart removes everything except the main part from a page. The main part is the only <main> element, or else
+// the only <article> element, if it contains enough of the text (see minMainPart). Without such an element, only menus,
+// headers, footers and similar elements are removed.
 func keepMainPart(doc *html.Node) {
 	body := first(doc, func(n *html.Node) bool { return n.DataAtom == atom.Body })
 	if body == nil {
@@ -39,7 +39,7 @@ func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attribute(n, 
 
 func isArticle(n *html.Node) bool { return n.DataAtom == atom.Article }
 
-// isBesideMain reports whether an element does not belong to the main part: a menu, a form or the like, or the header
+// isBesideMain reports whether an element does not belong to the main part: it is a menu, a form, hidden, or the header
 // or footer of the page. The header and footer of an article belong to the article.
 func isBesideMain(n *html.Node) bool {
 	switch n.DataAtom {
@@ -58,7 +58,7 @@ func isBesideMain(n *html.Node) bool {
 		slices.Contains([]string{"navigation", "banner", "contentinfo", "search", "complementary"}, attribute(n, "role"))
 }
 
-// removeAround removes all siblings of node and of its ancestors below up.
+// removeAround removes everything below the element up, except node and the elements that contain node.
 func removeAround(up, node *html.Node) {
 	for ; node != up && node.Parent != nil; node = node.Parent {
 		for _, sibling := range slices.Collect(node.Parent.ChildNodes()) {

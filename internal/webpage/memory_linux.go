@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitMemory limits how much more memory this process may map, in bytes.
+// limitMemory limits the memory that this process may map to the present amount and more additional bytes.
 func limitMemory(more uint64) {
 	var pages uint64
 	statm, err := os.ReadFile("/proc/self/statm")

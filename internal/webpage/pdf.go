@@ -27,8 +27,8 @@ const (
 	maxPDFText        = 4 << 20
 )
 
-// pdfReaderEnabled is true if this program calls RunIfPDFReader. Only then can it start itself again as a PDF reader.
-// It is set once, at the start of the process.
+// pdfReaderEnabled is true if this program calls RunIfPDFReader. Otherwise, PDF files cannot be read, because the
+// program cannot start itself again as a PDF reader. It is set once, at the start of the process.
 var pdfReaderEnabled atomic.Bool
 
 // RunIfPDFReader must be called at the beginning of main, after process.RunIfReaper. If this package started the
@@ -80,8 +80,8 @@ func pdfText(body []byte) (string, error) {
 	return safetext.Truncate(strings.ToValidUTF8(all.String(), "\uFFFD"), maxPDFText, safetext.Bytes, ""), nil
 }
 
-// glyphsOf returns the glyphs of a page in their order. It omits the line feed that the library adds after each text,
-// decoded with the text's font.
+// glyphsOf returns the glyphs of a page in their order, without added line feeds. The library adds a line feed after
+// each text. It decodes the line feed with the font of the text, so the result may look like another character.
 func glyphsOf(page pdf.Page) (kept []pdf.Text) {
 	lineFeed := map[string]string{}
 	for _, name := range page.Fonts() {

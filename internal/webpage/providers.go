@@ -14,12 +14,12 @@ import (
 	"golang.org/x/net/html"
 )
 
-// providers returns the providers by name.
+// providers returns the search providers by their names in the settings.
 func providers() map[string]provider {
 	return map[string]provider{
 		"brave": {title: "Brave", baseURL: "https://api.search.brave.com", needsKey: true,
 			request: func(query string, count int, key string) searchRequest {
-				// It accepts at most 20.
+				// Brave accepts a count of at most 20.
 				return searchRequest{path: "/res/v1/web/search", header: map[string]string{"X-Subscription-Token": key},
 					query: numbered(url.Values{"q": {query}}, "count", min(count, 20))}
 			},
@@ -32,7 +32,7 @@ func providers() map[string]provider {
 			}},
 		"tavily": {title: "Tavily", baseURL: "https://api.tavily.com", needsKey: true,
 			request: func(query string, count int, key string) searchRequest {
-				// It accepts at most 20.
+				// Tavily accepts at most 20 results.
 				return searchRequest{path: "/search", header: map[string]string{"Authorization": "Bearer " + key},
 					object: map[string]any{"query": query, "max_results": min(count, 20)}}
 			},
@@ -96,8 +96,7 @@ func results(items []item) []Result {
 	return all
 }
 
-// withoutMarkup returns a text without HTML elements and entities. Providers mark the words of the query with such
-// elements.
+// withoutMarkup returns a text without HTML elements and entities, with which providers mark the words of the query.
 func withoutMarkup(text string) string {
 	if !strings.ContainsAny(text, "<&") {
 		return text

@@ -36,7 +36,7 @@ type Result struct {
 	Snippet string `json:"snippet,omitempty"`
 }
 
-// SearchOptions configure a Searcher.
+// SearchOptions select and configure the search provider of a Searcher.
 type SearchOptions struct {
 	// Provider is one of SearchProviders. BaseURL is its address; empty means the provider's default address.
 	Provider, BaseURL string
@@ -99,8 +99,8 @@ func NewSearcher(o SearchOptions) (*Searcher, error) {
 	return &Searcher{options: o, provider: p, client: client}, nil
 }
 
-// Search returns at most count results, best first, each URL once. Texts are in one line. The errors name the provider.
-// They never contain the key or a text of the response.
+// Search returns at most count results, best first, each URL once. Titles and snippets have no line breaks. The errors
+// name the provider, but never contain the key or a text of the response.
 func (s *Searcher) Search(ctx context.Context, query string, count int) ([]Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, SearchTimeout)
 	defer cancel()
@@ -160,7 +160,7 @@ func (s *Searcher) newRequest(ctx context.Context, query string, count int) (*ht
 	return req, nil
 }
 
-// send returns the body of a successful response.
+// send sends the request and returns the body of the response. It returns an error if the status is not 200.
 func (s *Searcher) send(req *http.Request) ([]byte, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -190,8 +190,8 @@ func (s *Searcher) send(req *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// cleanResults returns the first count results that have a valid URL, each URL once. Texts are in one line and of
-// limited length.
+// cleanResults returns the first count results that have a valid URL, each URL once. It shortens titles and snippets,
+// and removes their line breaks.
 func cleanResults(results []Result, count int) (kept []Result) {
 	seen := map[string]bool{}
 	for _, r := range results {

@@ -86,8 +86,8 @@ func Fetch(ctx context.Context, client *http.Client, address string, maxBytes in
 	return page, nil
 }
 
-// describe returns the cause of a failed request without its URL. For a refused address, it tells how a person can
-// allow it.
+// describe returns the cause of a failed request without its URL. If the address is not public, the text says how a
+// person can allow its host.
 func describe(err error) error {
 	switch {
 	case errors.Is(err, safehttp.ErrForbidden):
@@ -138,8 +138,8 @@ func (p Page) IsText() bool {
 }
 
 // Text returns the title and the text of a page: HTML as Markdown, the text of a PDF file, other texts unchanged. If
-// readable is true, it returns only the main part of an HTML page, if there is one. It returns an error for a page that
-// is not a text.
+// readable is true, only the main part of an HTML page is returned, without menus and footers. It returns an error for
+// a page that is not a text.
 func (p Page) Text(ctx context.Context, readable bool) (title, text string, err error) {
 	switch {
 	case p.IsPDF():
