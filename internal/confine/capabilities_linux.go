@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptCapabilities returns the capabilities that programs of root may need for their own files. All others are dropped,
-// since some of them circumvent the confinement. For example, they permit reading the memory of any process in spite of
-// Landlock.
+// keptCapabilities returns the Linux capabilities that programs which run as root may need for their own files. All
+// others are dropped, since some of them circumvent the confinement. For example, one permits reading the memory of any
+// process in spite of Landlock.
 func keptCapabilities() []uintptr {
 	return []uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETGID,
 		unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE}

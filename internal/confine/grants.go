@@ -13,7 +13,8 @@ type pathGrants struct {
 	system, read, write []string
 }
 
-// grantsOf returns the paths that a confined program may use. program is the program's path and search is its PATH.
+// grantsOf returns the paths that a confined program may use. program is the program's path and search is the value of
+// its PATH.
 func (c Profile) grantsOf(program, search string) pathGrants {
 	g := pathGrants{system: systemPaths(), read: slices.Clone(c.Read), write: append(slices.Clone(c.Write), c.Home)}
 	g.system = append(g.system, program)
@@ -56,9 +57,9 @@ func containsPath(dir, other string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// toolchainPaths returns a directory of programs and the paths that these programs need. Examples are the libraries of
-// a version manager's node and the settings of a Python virtual environment. It returns nil for a directory that
-// contains the user's home directory.
+// toolchainPaths returns dir, a directory of programs, and the paths that these programs need. Examples are the
+// libraries of a version manager's node and the settings of a Python virtual environment. It returns nil for a
+// directory that contains the user's home directory.
 func (c Profile) toolchainPaths(dir string) []string {
 	if !filepath.IsAbs(dir) || c.containsUserHome(dir) {
 		return nil

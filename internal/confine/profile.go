@@ -1,10 +1,12 @@
-// Package confine restricts the program of a stdio server to the resources that its row names.
+// Package confine restricts the program of a stdio server to the resources that its row, the configuration of the
+// server, permits.
 //
 // A confined program may read the system's directories, its own files and the paths that its row permits. It may write
-// its working directory, its own home directory and the paths that its row permits. It cannot access sockets of other
-// programs on the machine or other processes. It cannot access the network if the row denies that. The support of the
-// kernel is detected before a program starts. A row that requires confinement is not started without it. Only Linux is
-// supported: Landlock restricts files and signals, and a system call filter restricts the rest.
+// to its working directory, its own home directory and the paths that its row permits to write. It cannot connect to
+// the Unix sockets of other programs, and cannot access other processes. It cannot access the network if the row denies
+// that. The support of the kernel is detected before a program starts. If a row requires confinement and the kernel
+// does not support it, the program is not started. Only Linux is supported: Landlock restricts files and signals, and a
+// system call filter restricts the rest.
 //
 // Confinement does not stop a malicious program that may use the network: the program can send all data that it may
 // read. Names, sizes and modes of files are not hidden. The program may change modes, times and attributes of files
@@ -33,8 +35,8 @@ const ReexecName = "drawbridge-confine"
 type Profile struct {
 	// Required prevents the start of the program if the system does not support the confinement.
 	Required bool
-	// Read contains the files and directories that the row permits to read, and Write those that it also permits to
-	// write. They must exist.
+	// Read contains the files and directories that the row permits the program to read. Write contains the files and
+	// directories that the row permits it to read and write. All of them must exist.
 	Read, Write []string
 	// Offline denies access to the network.
 	Offline bool
@@ -43,10 +45,11 @@ type Profile struct {
 	Home, UserHome string
 	// Temp is the program's own directory for temporary files, beneath Home. Prepare creates it.
 	Temp string
-	// Dir is the program's working directory, which the program may write. If Dir is UserHome or contains it, the
-	// program may not write Dir and starts in Home.
+	// Dir is the program's working directory, which the program may write to. If Dir is UserHome or contains UserHome,
+	// the program may not write to Dir and starts in Home.
 	Dir string
-	// RowVariables are the names of the variables that the row sets. Environ does not change these variables.
+	// RowVariables are the names of the environment variables that the row sets. The method Environ does not change
+	// these variables.
 	RowVariables []string
 }
 
@@ -85,8 +88,9 @@ type Support struct {
 	MissingReason string
 }
 
-// The Landlock versions that confinement depends on. landlockFiles covers all changes of files (Linux 6.2).
-// landlockSignals covers signals and abstract sockets (Linux 6.12). landlockSockets covers sockets in the file system.
+// The lowest Landlock versions that restrict certain resources. landlockFiles restricts all changes of files (Linux
+// 6.2). landlockSignals also restricts signals and abstract sockets (Linux 6.12). landlockSockets also restricts
+// sockets in the file system.
 const (
 	landlockFiles   = 3
 	landlockSignals = 6
@@ -105,7 +109,8 @@ func (e *UnsupportedError) Error() string {
 // FaultCode returns PolicyBlocked, since a retry is useless.
 func (e *UnsupportedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// CheckSupport returns an error that names what the system lacks, if confinement is required. Otherwise it returns nil.
+// CheckSupport returns an error if the profile requires confinement and a system with the support r cannot enforce it.
+// The error names the missing part. Otherwise CheckSupport returns nil.
 func (c Profile) CheckSupport(r Support) error {
 	var why string
 	switch {
@@ -126,8 +131,8 @@ func (c Profile) CheckSupport(r Support) error {
 	return &UnsupportedError{why}
 }
 
-// Describe returns the restrictions that the system can enforce, such as "files, sockets, signals". If it can enforce
-// none, Describe returns the reason, and any is false.
+// Describe returns the restrictions of the profile that a system with the support r can enforce, such as "files,
+// sockets, signals". If the system can enforce none, Describe returns the reason, and any is false.
 func (c Profile) Describe(r Support) (words string, any bool) {
 	why := r.MissingReason
 	if why == "" && c.Home == "" {
@@ -154,9 +159,9 @@ func (c Profile) Describe(r Support) (words string, any bool) {
 
 const noHome = "no place for a home of its own: HOME is not set"
 
-// Prepare creates the program's home directory. For each path of the row in the user's home directory, it creates a
-// link in the program's home directory. Programs then find the path at the usual place. It returns an error if the home
-// directory cannot be created or a path of the row is missing.
+// Prepare creates the program's home directory and the links in it. The row may permit paths in the user's home
+// directory. For each of them, Prepare creates a link at the same relative path in the program's home directory, where
+// programs look for it. It returns an error if the home directory cannot be created or a permitted path is missing.
 func (c *Profile) Prepare() error {
 	for _, p := range slices.Concat(c.Read, c.Write) {
 		if _, err := os.Stat(p); err != nil {
@@ -173,7 +178,8 @@ func (c *Profile) Prepare() error {
 const tempParent = ".tmp"
 
 // makeHomeLinks creates the program's home directory with its links, and a directory for temporary files. It does not
-// follow links: the program may have created links there, and this process is not confined.
+// follow links in the home directory. The program may have created such links at an earlier start, and this process is
+// not confined.
 func (c *Profile) makeHomeLinks() error {
 	if err := os.MkdirAll(c.Home, 0o700); err != nil {
 		return err
@@ -214,8 +220,8 @@ func (c Profile) RemoveTemp() {
 	_ = home.RemoveAll(filepath.Join(tempParent, filepath.Base(c.Temp))) // a remaining directory is harmless
 }
 
-// Environ returns the environment of a confined program. HOME and TMPDIR are set to the program's own directories, and
-// the XDG variables are removed. Variables that the row sets are not changed.
+// Environ returns the environment env, changed for a confined program. HOME and TMPDIR are set to the program's own
+// directories, and the XDG variables are removed. Variables that the row sets are not changed.
 func (c Profile) Environ(env []string) []string {
 	moved := []string{"HOME=" + c.Home, "TMPDIR=" + c.Temp}
 	out := make([]string, 0, len(env)+len(moved))

@@ -26,7 +26,7 @@ func DetectSupport() Support {
 	return Support{Landlock: version, Seccomp: canFilterCalls()}
 }
 
-// RunConfined confines this process and executes a program in it. args are the profile as JSON, the program's path, and
+// RunConfined confines this process and replaces it by a program. args are the profile as JSON, the program's path, and
 // the program's whole argv. RunConfined returns only on failure: it writes the error to errorFD and returns the exit
 // status.
 func RunConfined(args []string) int {
@@ -72,8 +72,9 @@ func confineAndExec(args []string) error {
 	return fmt.Errorf("confine: %w", syscall.Exec(program, argv, env))
 }
 
-// restrictFiles drops access to all files except the granted paths, and to all other resources that the kernel's
-// Landlock version covers. Network access is dropped only if the profile is offline.
+// restrictFiles denies this thread access to all files except the granted paths. It also denies access to all other
+// resources that the kernel's Landlock version can restrict. Access to the network is denied only if the profile is
+// offline.
 func (c Profile) restrictFiles(version int, g pathGrants) error {
 	presets := []landlock.Config{
 		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8,

@@ -31,10 +31,10 @@ func canFilterCalls() bool {
 	return errno == 0
 }
 
-// refusedCalls returns the system calls that are refused. Servers do not need them, and they circumvent the confinement
-// or reach weakly protected parts of the kernel. io_uring executes other system calls without the filter. unshare and
-// setns can enter a namespace, in which a process has all capabilities. The flags of clone3 are in memory, which a
-// filter cannot read.
+// refusedCalls returns the system calls that are refused. Servers do not need these calls. The calls circumvent the
+// confinement or reach weakly protected parts of the kernel. io_uring executes other system calls without the filter.
+// unshare and setns can enter a namespace, in which a process has all capabilities. clone3 could create a namespace
+// too: its flags are in memory, which a filter cannot read.
 func refusedCalls() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
@@ -95,8 +95,9 @@ func filterClone() []unix.SockFilter {
 	}
 }
 
-// seccompProgram returns the filter program, which reads the data of a system call and returns a verdict. System calls
-// for another processor architecture fail with ENOSYS.
+// seccompProgram returns the filter program, which reads the data of a system call and returns a verdict. offline
+// denies access to the network, and noUnix denies Unix sockets. System calls for another processor architecture fail
+// with ENOSYS.
 func seccompProgram(offline, noUnix bool) []unix.SockFilter {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {

@@ -7,11 +7,11 @@ import (
 
 // An argument is one argument of a program: an option with its possible value, or a word that is not an option.
 type argument struct {
-	// option is the option with its dashes and without its value, such as "-c" or "--eval". It is empty for a word that
-	// is not an option; value is then that word.
+	// option is the option with its dashes and without its value, such as "-c" or "--eval". value is the option's
+	// value. For a word that is not an option, option is empty and value is that word.
 	option, value string
-	// index is the position among the arguments. joined is set if option and value are one word, as in "--eval=x".
-	// maybeValue is set if a word that is not an option may be the value of the option before it.
+	// index is the position among the arguments, counted from 0. joined is set if option and value are one word, as in
+	// "--eval=x". maybeValue is set if option is empty and the word may also be the value of the option before it.
 	index              int
 	joined, maybeValue bool
 }
@@ -27,9 +27,10 @@ type optionGrammar struct {
 	longFlags  []string
 }
 
-// parse parses arguments up to the first word that is not an option or its value. That word is the program to run, and
-// later arguments belong to that program. If it is unknown whether an option takes a value, the next word is reported
-// both as its value and as a word with maybeValue. Parsing then continues.
+// parse parses arguments up to and including the first word that is neither an option nor the value of an option. That
+// word is the program or script to run, and the arguments after it belong to that program. If it is unknown whether an
+// option takes a value, the result contains the next word twice. It is the option's value, and also a word with
+// maybeValue. Parsing then continues.
 func (g optionGrammar) parse(args []string) []argument {
 	var words []argument
 	open := false // whether the option before may take the next word as its value
@@ -61,7 +62,7 @@ func (g optionGrammar) parse(args []string) []argument {
 }
 
 // parseShortOptions parses the short options in args[i], such as "-abc", and appends them to words. It reports whether
-// the last one may take the next word as its value.
+// the last of these options may take the next word as its value.
 func (g optionGrammar) parseShortOptions(words []argument, args []string, i int) ([]argument, bool) {
 	open := false
 	for letters := args[i][1:]; letters != ""; {

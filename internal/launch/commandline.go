@@ -24,9 +24,9 @@ func CommandLineProblem(command string) string {
 	return ""
 }
 
-// A Download is a package that a program downloads before it starts the package.
+// A Download is a package that a command downloads and then runs.
 type Download struct {
-	// Program is the program that downloads the package: npm, uv, pipx, bun, pnpm or yarn.
+	// Program is the name of the package manager that downloads the package: npm, uv, pipx, bun, pnpm or yarn.
 	Program string
 	// Package is the name of the package as written; it may be empty.
 	Package string

@@ -22,8 +22,9 @@ const (
 type Confinement struct {
 	// Level is ConfineAuto or ConfineRequired; empty means no confinement.
 	Level string
-	// Read contains absolute paths of files and directories that the program may read. Write contains those that it may
-	// read and write. The program may also use its working directory and the paths that every program needs.
+	// Read contains absolute paths of files and directories that the program may read. Write contains paths that the
+	// program may read and write. The program may also use its working directory and the paths that every program
+	// needs.
 	Read, Write []string
 	// Offline denies the program access to the network.
 	Offline bool

@@ -7,8 +7,8 @@ import (
 )
 
 // inspectContainer returns findings about the arguments of a container engine. It reports options that weaken the
-// isolation of the container, and parts of the machine that the container can access. It reads the options before the
-// subcommand and the options before the image.
+// isolation of the container, and parts of the machine that the container can access. It examines the options before
+// the subcommand (such as run) and the options between the subcommand and the image.
 func inspectContainer(name string, args []string) []Finding {
 	all := []Finding{{RunsPackage, name +
 		": it downloads an image and runs it (it is code execution, whatever the image is called)"}}

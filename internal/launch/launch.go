@@ -1,4 +1,5 @@
-// Package launch finds the risks of a command line before the command is started.
+// Package launch finds the risks of a command line before the command is started. The command line belongs to a row:
+// the configuration of one server.
 //
 // The package refuses variables that make a program load or run code that its row does not name. It reports all foreign
 // code that a row runs, for the person who approves the row. Such code is code in the arguments, a downloaded package,
@@ -20,13 +21,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Spec is a command line with the variables of its row, after references to variables were expanded.
+// A Spec is the command line of a row with the environment variables that the row sets. References to variables are
+// already expanded.
 type Spec struct {
 	Command string
 	Args    []string
 	// Env contains the variables that the row sets, in the row's order.
 	Env []EnvVariable
-	// IsOwnRow is set if the row belongs to the person who runs Drawbridge. That person may use any command.
+	// IsOwnRow is set if the row belongs to the person who runs Drawbridge. That person may use any command, so
+	// CommandNotAllowed is not reported.
 	IsOwnRow bool
 }
 
@@ -43,7 +46,8 @@ type Finding struct {
 
 // The codes of findings.
 const (
-	// CommandNotAllowed is a program that is not on the list of programs that usually run servers.
+	// CommandNotAllowed is a program that is neither one of the programs that usually run servers nor allowed by the
+	// settings.
 	CommandNotAllowed = "command-not-allowed"
 	// InlineCode is code in the arguments, or code that is read from standard input.
 	InlineCode = "inline-code"
@@ -65,8 +69,8 @@ const (
 	SteeringVariable = "steering-variable"
 )
 
-// Refusal returns why the row cannot or must not be started, or "" if it may be started. dir is the row's working
-// directory. The result does not depend on who wrote the row.
+// Refusal returns the reason why the row cannot or must not be started, or "" if it may be started. dir is the row's
+// working directory. The row is refused even if the person who runs Drawbridge wrote it.
 func (l Spec) Refusal(dir string) string {
 	switch words := append([]string{l.Command, dir}, l.Args...); {
 	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }):
@@ -88,7 +92,8 @@ func (l Spec) Refusal(dir string) string {
 }
 
 // StartsDrawbridge reports whether a command line runs "drawbridge serve", directly or through another program such as
-// a shell. An MCP client has such an entry in its configuration, and Drawbridge may read the same file.
+// a shell. The configuration of an MCP client that uses Drawbridge contains such a command. Drawbridge may read that
+// configuration, and must not start itself.
 func StartsDrawbridge(command string, args []string) bool {
 	for i, word := range append([]string{command}, args...) {
 		if programName(word, true) == "drawbridge" && slices.Contains(args[i:], "serve") {
@@ -146,8 +151,9 @@ func programName(command string, loose bool) string {
 	return base
 }
 
-// Findings returns the risks that a person should know before approving the row. A command that is neither usual nor in
-// allowed comes first, then the arguments and the variables in their order. The findings are distinct.
+// Findings returns the risks that a person should know before approving the row, each one once. The first is
+// CommandNotAllowed, if the command is neither usual nor in allowed and the row is not the user's own. Then follow the
+// risks of the arguments and of the variables, in their order.
 func (l Spec) Findings(allowed []string) []Finding {
 	var all []Finding
 	if !l.IsOwnRow && !IsAllowed(l.Command, allowed) {

@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
-// UnpinnedPackage is a package without a fixed version, or an image without a digest. Each start may run a different
-// one.
+// UnpinnedPackage is a package without a fixed version, or an image without a digest. Each start may run another
+// version of it.
 const UnpinnedPackage = "unpinned-package"
 
 // exactVersion matches a single version and not a range. exactPythonVersion matches a Python version, which may be as
@@ -21,8 +21,8 @@ var (
 	imageDigest        = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
 )
 
-// Unpinned returns a finding for a downloaded package or image without a fixed version, if its name is known. Packages
-// that do not come from the registry are left to Findings.
+// Unpinned returns a finding if the command downloads and runs a package or image that has a known name but no fixed
+// version. It ignores packages that do not come from the registry; Findings reports those packages.
 func (l Spec) Unpinned() []Finding {
 	name := withoutVersion(programName(l.Command, true))
 	switch {
@@ -78,8 +78,9 @@ func unpinnedDenoFindings(args []string) []Finding {
 	return nil
 }
 
-// packageOf returns the package that a program runs. It is the value of one of the given options, otherwise the first
-// word that is not a subcommand. packageOf returns "" if the package is unknown.
+// packageOf returns the package that the program name, such as npx, runs with the arguments args. The package is the
+// value of one of the given options, otherwise the first word that is not a subcommand. packageOf returns "" if the
+// package is unknown.
 func packageOf(name string, args []string, options ...string) string {
 	for i, arg := range args {
 		for _, option := range options {

@@ -193,8 +193,8 @@ func inspectBun(args []string) (all []Finding) {
 	return all
 }
 
-// inspectShell returns findings about the arguments of a shell. It recognises "-c", which runs the next word as code,
-// also if it is combined with other flags.
+// inspectShell returns findings about the arguments of a shell. The option "-c" runs the next word as code.
+// inspectShell also recognises it in a combination of short options, such as "-lc".
 func inspectShell(name string, args []string) (all []Finding) {
 	if name == "busybox" && len(args) > 0 {
 		return inspectProgram(args[0], args[1:], maxWrapperDepth)
@@ -214,8 +214,8 @@ func inspectShell(name string, args []string) (all []Finding) {
 	return all
 }
 
-// inspectWindowsShell returns findings about the arguments of cmd and PowerShell. It accepts options after a dash or a
-// slash and abbreviated to a prefix, as these programs do.
+// inspectWindowsShell returns findings about the arguments of cmd and PowerShell. As these programs do, it accepts
+// options after a dash or a slash. For PowerShell it also accepts abbreviated options.
 func inspectWindowsShell(name string, args []string) (all []Finding) {
 	for i, arg := range args {
 		option := strings.ToLower(strings.TrimLeft(arg, "-/"))

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// IsBlockedVariable reports whether a variable is refused for every server, also in the user's own rows. Such a
-// variable makes a loader, a shell or a language runtime load or run code that the row does not name. Windows ignores
-// the case of names.
+// IsBlockedVariable reports whether no row may set a variable, not even a row of the person who runs Drawbridge. Such a
+// variable makes a loader, a shell or a language runtime load or run code that the row does not name. On Windows, the
+// case of the name is ignored.
 func IsBlockedVariable(name string) bool { return isBlockedName(name, onWindows) }
 
 func isBlockedName(name string, fold bool) bool {
@@ -43,7 +43,7 @@ func loaderVariables() []string {
 	}
 }
 
-// loaderPrefixes returns the name prefixes of further variables of this kind.
+// loaderPrefixes returns the prefixes of the names of further variables that determine which code programs load or run.
 func loaderPrefixes() []string {
 	return []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG_", "GIT_TRACE"}
 }
@@ -62,7 +62,8 @@ func harmlessPythonVariables() []string {
 }
 
 // isSteeringVariable reports whether a variable determines which programs or packages are found, or where requests are
-// sent. A row may set such a variable, since there are legitimate uses; the approver is notified.
+// sent. A row may set such a variable, since there are legitimate uses. The person who approves the row sees a finding
+// about it.
 func isSteeringVariable(name string) bool {
 	name = strings.ToUpper(name) // programs accept proxy variables, and npm its own, in either case
 	switch {

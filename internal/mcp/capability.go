@@ -33,9 +33,10 @@ func DeclaresAny(capabilities json.RawMessage, names ...string) bool {
 	return false
 }
 
-// ServerMayRequest reports whether a server may send a request to a client; client and server are their capabilities.
-// Permitted are requests that ClientAcceptsRequest permits, and requests of an extension that both declare. Also
-// permitted are requests about a task that the client created for an earlier request (2025-11-25).
+// ServerMayRequest reports whether a server may send a request to a client. client and server are their declared
+// capabilities. The server may send requests that ClientAcceptsRequest permits, and requests of an extension that both
+// declare and Drawbridge does not know. It may also send requests about a task that the client created for an earlier
+// request (2025-11-25).
 func ServerMayRequest(client, server json.RawMessage, method string, params json.RawMessage) bool {
 	switch {
 	case ClientAcceptsRequest(client, method, params):
@@ -46,9 +47,9 @@ func ServerMayRequest(client, server json.RawMessage, method string, params json
 	return IsUnknownMethod(method) && ShareUnknownExtension(client, server)
 }
 
-// ClientMayNotify reports whether a client's notification may be sent to a server; client and server are their
-// capabilities. Permitted are changes of the client's roots, and notifications of an extension that both declare. Also
-// permitted is the status of a task that the client created for a server request.
+// ClientMayNotify reports whether a client's notification may be sent to a server. client and server are their declared
+// capabilities. Permitted are changes of the client's roots, and notifications of an extension that both declare and
+// Drawbridge does not know. Also permitted is the status of a task that the client created for a server request.
 func ClientMayNotify(client, server json.RawMessage, method string) bool {
 	switch method {
 	case NoteRootsChanged:
@@ -64,9 +65,9 @@ func ClientMayNotify(client, server json.RawMessage, method string) bool {
 }
 
 // ClientAcceptsRequest reports whether a client with these capabilities accepts a request for sampling, elicitation or
-// roots. An elicitation by URL requires "url" in the member "elicitation". An elicitation by form requires "form", or
-// the absence of "url": clients declared an empty object when only forms existed. Sampling with tools requires "tools"
-// in the member "sampling".
+// roots. An elicitation by URL requires the member "url" in the capability "elicitation". An elicitation by form
+// requires "form", or the absence of "url": older clients declare an empty object for forms. Sampling with tools
+// requires "tools" in the capability "sampling".
 func ClientAcceptsRequest(capabilities json.RawMessage, method string, params json.RawMessage) bool {
 	name := RequiredCapability(method)
 	if name == "" || !DeclaresAny(capabilities, name) {

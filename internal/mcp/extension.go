@@ -15,13 +15,14 @@ const (
 	ExtensionSkills = "io.modelcontextprotocol/skills"
 	ExtensionTasks  = "io.modelcontextprotocol/tasks"
 
-	// These two describe how a client signs in at its server. Drawbridge does not pass them on to its own clients.
+	// These two extensions describe how a client signs in at its server. Drawbridge does not pass them on to its own
+	// clients.
 	ExtensionClientCredentials = "io.modelcontextprotocol/oauth-client-credentials"
 	ExtensionEnterprise        = "io.modelcontextprotocol/enterprise-managed-authorization"
 )
 
-// ExtensionMembers returns the members of capabilities in which extensions are declared: the current member, and the
-// member that was used before it. An extension has the same meaning in both.
+// ExtensionMembers returns the names of the members of capabilities in which extensions are declared: "extensions", and
+// "experimental", which older clients and servers use. An extension has the same meaning in both.
 func ExtensionMembers() []string { return []string{"extensions", "experimental"} }
 
 // UnknownExtensions returns the set of extensions that capabilities declare with an object as value and that Drawbridge

@@ -107,8 +107,8 @@ type headerParamFinder struct {
 	seen  map[string]bool // headers in lower case
 }
 
-// visitSchema searches one schema and the schemas within it for marks. path is the path to the described value. chain
-// reports whether the schema is reached from the root only through "properties".
+// visitSchema searches one schema and the schemas within it for marks. path is the path of the argument that the schema
+// describes. chain reports whether the schema is reached from the root only through "properties".
 func (f *headerParamFinder) visitSchema(schema json.RawMessage, path []string, chain bool, depth int) error {
 	if depth > maxSchemaDepth {
 		return fmt.Errorf("property %s: the schema nests too deep", strings.Join(path, "."))
@@ -185,8 +185,8 @@ const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHI
 
 // EncodeParamHeaders returns the headers for the arguments of a call: a map from the complete header name to the
 // encoded value. An argument that is absent or null has no header; an empty string has an empty header. An object, a
-// fraction, or an integer that a double cannot represent exactly has no header either. The server will refuse such an
-// argument.
+// fraction, or an integer that a double cannot represent exactly has no header either. The server will refuse a call
+// with such an argument, because the header is missing.
 func EncodeParamHeaders(marks []HeaderParam, arguments json.RawMessage) map[string]string {
 	if len(marks) == 0 {
 		return nil

@@ -17,8 +17,8 @@ import (
 // DefaultMaxLine is the default maximum size of a line in bytes.
 const DefaultMaxLine = 32 << 20
 
-// ErrTooLong is the error for a line or an event that exceeds its size limit. The reader discards it and can continue
-// with the next one.
+// ErrTooLong is the error for a line or an event that exceeds its size limit. The reader discards that line or event
+// and can continue with the next one.
 var ErrTooLong = errors.New("message is over the size bound")
 
 // ErrNotMessage wraps ErrTooLong for a line that cannot be a message, such as a log line.
@@ -46,12 +46,12 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 }
 
 // Next returns the next line that may contain a message, without line end, byte order mark and surrounding white space.
-// It skips blank lines. The line is not reused by the reader.
+// It skips blank lines. The reader does not reuse the memory of the line.
 //
 // For a line that exceeds the size limit, Next returns ErrTooLong at once, and the next call continues with the next
-// line. If a line of 64 KiB begins with neither an object nor an array, Next returns ErrNotMessage. A server that
-// writes large amounts of other output must not use the memory of a message. An incomplete last line counts as a line.
-// After that, every call returns the source's error, or io.EOF at a regular end.
+// line. If a line begins with neither an object nor an array, Next returns ErrNotMessage as soon as 64 KiB of it were
+// read. So a server that writes large amounts of other output does not use the memory of a message. An incomplete last
+// line counts as a line. After that, every call returns the source's error, or io.EOF at a regular end.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
 		line, err := r.readLine()

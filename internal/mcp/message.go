@@ -14,8 +14,8 @@ import (
 type Message struct {
 	ID, Params, Result, Error json.RawMessage
 	Method                    string
-	// Ambiguous is the name of a member that two parsers may read differently. The member is repeated, or the name of
-	// another member resembles it. Ambiguous is empty in a correct message.
+	// Ambiguous is the name of a member that two parsers may read differently, because the member is repeated or
+	// another member has a similar name. It is empty in a correct message.
 	Ambiguous string
 }
 
@@ -29,13 +29,13 @@ func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 // IsResponse reports whether the message has a result or an error, and no method.
 func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
-// decisiveMembers are the members of a JSON-RPC message; each may occur once. ParseMessage depends on their order.
+// decisiveMembers are the members of a JSON-RPC message; each may occur once. ParseMessage uses their indexes.
 var decisiveMembers = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // ParseMessage parses one message. It returns a *rawjson.SyntaxError if b is not a valid JSON object. An object that is
-// not a JSON-RPC message is returned without an error, and "jsonrpc" may be missing. If a member is repeated, the last
-// one is returned and Ambiguous contains its name. The parts of the message are slices of b whose capacity is limited
-// to their length. If "id" is null, ID is nil in a request and "null" in a response.
+// not a JSON-RPC message is returned without an error, and "jsonrpc" may be missing. If a member is repeated, the
+// message contains its last value, and Ambiguous contains its name. The parts of the message are slices of b whose
+// capacity is limited to their length. If "id" is null, ID is nil in a request and "null" in a response.
 func ParseMessage(b []byte) (Message, error) {
 	var m Message
 	var parts [len(decisiveMembers)]json.RawMessage

@@ -36,8 +36,8 @@ func EraOf(version string) drawbridge.ProtocolEra {
 	return drawbridge.Legacy
 }
 
-// The members of _meta that concern a single connection. They describe the communication between its client and its
-// server, and are never passed on.
+// The members of _meta that concern a single connection. They describe the communication between one client and its
+// server. Drawbridge never passes them on from one connection to another.
 const (
 	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
 	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
@@ -52,7 +52,8 @@ const (
 // object with the member taskId.
 const MetaRelatedTask = "io.modelcontextprotocol/related-task"
 
-// MetaFlagged is the member of _meta in which Drawbridge lists the rules that a text of the server matched.
+// MetaFlagged is the member of _meta in which Drawbridge lists the names of the rules that match a text from the
+// server.
 const MetaFlagged = "drawbridge/flagged"
 
 // The headers of the HTTP transports.

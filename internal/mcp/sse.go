@@ -51,9 +51,10 @@ func NewSSEReader(r io.Reader, max int) *SSEReader {
 	return &SSEReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
 }
 
-// Next returns the next event with data, an ID or a retry time. An event with only an ID is returned because it makes
-// the stream of a 2025-11-25 server resumable. For an event that exceeds the size limit, Next returns ErrTooLong, and
-// the next call continues after that event. At the end of the stream, Next returns io.EOF or the source's error.
+// Next returns the next event that has data, an ID or a retry time. An event with only an ID is returned because a
+// client needs the ID to resume the stream of a 2025-11-25 server. For an event that exceeds the size limit, Next
+// returns ErrTooLong, and the next call continues after that event. At the end of the stream, Next returns io.EOF or
+// the source's error.
 func (r *SSEReader) Next() (SSEEvent, error) {
 	e := SSEEvent{Retry: -1}
 	for {
@@ -105,8 +106,9 @@ func (e *SSEEvent) parseField(line []byte) {
 	}
 }
 
-// readLine returns one line without its line end. The line is valid until the next call. For lines of an event that
-// exceeds the size limit, only a placeholder is returned, so that Next can find the end of the event.
+// readLine returns one line without its line end. The line is valid until the next call. If an event exceeds the size
+// limit, readLine discards the rest of the event. It returns a placeholder for each line that is not empty, so that
+// Next finds the end of the event.
 func (r *SSEReader) readLine() ([]byte, error) {
 	if r.line = r.line[:0]; cap(r.line) > 16*bufferSize {
 		r.line = nil

@@ -6,9 +6,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 )
 
-// confineCommand returns the argv for the program at path. For a confined program, the argv starts Drawbridge's own
-// executable, which confines itself and then executes the program. confineCommand then changes path and spec.Env
-// accordingly. If the system does not support confinement and the profile does not require it, the program starts
+// confineCommand returns the argv for the program at *path. For a confined program, it sets *path to Drawbridge's own
+// executable and spec.Env to the environment of the confined program. That executable confines itself and then executes
+// the program. If the system does not support any confinement and the profile does not require it, the program starts
 // unconfined.
 func (p *Process) confineCommand(path *string, spec *Spec) (argv []string, err error) {
 	argv = append([]string{spec.Command}, spec.Args...)
@@ -40,8 +40,8 @@ func (p *Process) confineCommand(path *string, spec *Spec) (argv []string, err e
 	return argv, nil
 }
 
-// availableConfinement returns the confinement that the system supports. It returns none if this program cannot be run
-// again to set up the confinement.
+// availableConfinement returns the confinement that the system supports. If this executable cannot be run again to set
+// up the confinement, because main does not call RunIfReaper, the result supports none.
 func availableConfinement() confine.Support {
 	reach := confine.DetectSupport()
 	if reach.MissingReason == "" && !canReap() {

@@ -10,7 +10,8 @@ import (
 const ownVariablePrefix = "DRAWBRIDGE_"
 
 // MountedVariable is set in the environment of every server. If Drawbridge finds it in its own environment, Drawbridge
-// was started by another Drawbridge. With the same configuration it would then start itself again without end.
+// was started by another Drawbridge. If both mounted the servers of the same configuration, they would start each other
+// without end.
 const MountedVariable = ownVariablePrefix + "MOUNTED"
 
 // isSecretVariable reports whether a variable usually contains a secret, or the location of a secret. A server receives
@@ -28,10 +29,11 @@ func isSecretVariable(name string) bool {
 	return strings.HasPrefix(name, ownVariablePrefix) || strings.HasPrefix(name, "ZEPH_")
 }
 
-// Environ returns the environment of a program as "name=value" strings. parent is Drawbridge's environment; row
-// contains the variables of the row, which come last. From parent, the program gets the variables that most programs
-// need (PATH, HOME, the locale, the directories for configuration and temporary files). With inherit, it gets all
-// variables of parent except known secrets. Of Drawbridge's own variables it gets only MountedVariable.
+// Environ returns the environment of a program as "name=value" strings. parent is Drawbridge's environment. row
+// contains the variables that the server's row sets; they come last and replace variables of parent. From parent, the
+// program gets the variables that most programs need (PATH, HOME, the locale, the directories for configuration and
+// temporary files). With inherit, it gets all variables of parent except known secrets. Of Drawbridge's own variables
+// it gets only MountedVariable.
 func Environ(parent, row []string, inherit bool) []string {
 	env := make([]string, 0, len(row)+16)
 	for _, v := range parent {
@@ -45,7 +47,7 @@ func Environ(parent, row []string, inherit bool) []string {
 	return append(env, row...)
 }
 
-// isBaseVariable reports whether programs get a variable of the parent even without inherit.
+// isBaseVariable reports whether every program gets a variable of Drawbridge's environment, even without inherit.
 func isBaseVariable(name string) bool {
 	name = canonicalName(name)
 	return slices.Contains(baseNames, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")

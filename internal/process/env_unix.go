@@ -2,7 +2,8 @@
 
 package process
 
-// baseNames are the variables for isBaseVariable, in addition to LC_* and XDG_*.
+// baseNames are the names of the variables of Drawbridge's environment that every program gets, in addition to LC_* and
+// XDG_*.
 var baseNames = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TERM", "SHELL", "TMPDIR", "TZ"}
 
 // canonicalName returns the form in which variable names are compared: the name itself.

@@ -2,8 +2,8 @@ package process
 
 import "strings"
 
-// baseNames are the variables for isBaseVariable. Without the first few, programs do not start or do not find their own
-// files.
+// baseNames are the names of the variables of Drawbridge's environment that every program gets, in addition to LC_* and
+// XDG_*. Without the first few, programs do not start or do not find their own files.
 var baseNames = []string{
 	"SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "PATH", "PATHEXT", "TEMP", "TMP", "APPDATA",
 	"LOCALAPPDATA", "USERPROFILE",

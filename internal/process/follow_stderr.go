@@ -9,8 +9,9 @@ import (
 const restartPollInterval = 200 * time.Millisecond
 
 // FollowStderr calls each with every line that several processes in succession write to standard error. It starts with
-// the oldest stored line of p. When p has ended, it continues with the next process that current returns. Both p and
-// the result of current may be nil while no process is running. over is closed when no further process will be started.
+// the oldest stored line of p. When p has ended, it continues with the next process. current returns the process that
+// is running now. Both p and the result of current may be nil while no process is running. over is closed when no
+// further process will be started.
 //
 // FollowStderr returns nil when ctx ends, or when over is closed and the last process has ended. If each returns an
 // error, FollowStderr returns that error.

@@ -26,7 +26,7 @@ type lineTail struct {
 func newLineTail() *lineTail { return &lineTail{nextLine: make(chan struct{})} }
 
 // readFrom stores the lines of r until r ends, and closes r. If veil is not nil, it is applied to each line before the
-// line is stored.
+// line is stored, for example to redact secrets.
 func (t *lineTail) readFrom(r *os.File, veil func(string) string) {
 	defer r.Close()
 	src := bufio.NewReaderSize(r, maxLineBytes)

@@ -9,9 +9,9 @@
 // setsid. If the reaper itself is killed, the kernel kills the program. On other Unix systems, the reaper ends the
 // program's process group. On Windows, a job object ends the processes.
 //
-// A Unix program that does not call [RunIfReaper] has no reaper. It uses a process group and, on Linux, the
-// parent-death signal. If such a program is killed, the parent-death signal ends the server's program, but other
-// processes may remain.
+// If main does not call [RunIfReaper] on Unix, no reaper is used. Each program is then started in a process group and,
+// on Linux, with the parent-death signal. If Drawbridge is killed, that signal ends the program, but the processes that
+// the program started may remain.
 //
 // The package does not know MCP, reads no configuration and writes no log.
 package process

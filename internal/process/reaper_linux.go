@@ -28,16 +28,16 @@ func becomeSubreaper() {
 	_ = os.WriteFile("/proc/self/comm", []byte("drawbridge-reap"), 0) // otherwise ps shows "exe"
 }
 
-// closeInheritedFDs marks all inherited file descriptors close-on-exec, since a server must not receive open files of
-// the client.
+// closeInheritedFDs marks all inherited file descriptors close-on-exec. Drawbridge may have inherited open files from
+// the MCP client that started it, and a server must not receive them.
 func closeInheritedFDs() {
 	if unix.CloseRange(firstInheritedFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
 		closeOnExec("/proc/self/fd")
 	}
 }
 
-// nothingLeft reports whether no process is left, when the reaper has no child. It always returns true on Linux, since
-// orphaned descendants become children of the reaper.
+// nothingLeft reports whether no process is left. It must be called only if the reaper has no child. It always returns
+// true on Linux, since orphaned descendants become children of the reaper.
 func (r *reaper) nothingLeft() bool { return true }
 
 // remainingPIDs returns the reaper's children. Only children are signalled: the PID of a child cannot be reused before

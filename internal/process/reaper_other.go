@@ -21,8 +21,8 @@ func becomeSubreaper() {}
 // closeInheritedFDs marks all inherited file descriptors close-on-exec.
 func closeInheritedFDs() { closeOnExec("/dev/fd") }
 
-// nothingLeft reports whether the leader's process group is empty.
+// nothingLeft reports whether the process group of the leader, which is the program, is empty.
 func (r *reaper) nothingLeft() bool { return unix.Kill(-r.leader, 0) != nil }
 
-// remainingPIDs returns the leader's process group as a negative PID.
+// remainingPIDs returns the process group of the leader, which is the program, as a negative PID.
 func (r *reaper) remainingPIDs() []int { return []int{-r.leader} }

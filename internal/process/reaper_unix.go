@@ -30,16 +30,18 @@ const (
 	startedPrefix = "started "
 )
 
-// reaperEnabled is true if this program has called RunIfReaper. Running the executable again as a reaper then really
-// runs a reaper. The variable is global since it describes the process, and is set once.
+// reaperEnabled is true if main has called RunIfReaper. Only then may this package run the executable again as a
+// reaper. Without that call, the new process would run main as usual. The variable is global since it describes the
+// process, and is set once.
 var reaperEnabled atomic.Bool
 
 // canReap reports whether this package can run this executable again as a reaper.
 func canReap() bool { return reaperEnabled.Load() }
 
 // RunIfReaper must be called first in main, and in TestMain of tests that start servers. If this package started the
-// process as a reaper, or to become a confined program, RunIfReaper does that and never returns. In all other processes
-// it returns at once.
+// process as a reaper, RunIfReaper runs the reaper and never returns. If this package started the process to become a
+// confined program, RunIfReaper confines the process, executes the program and never returns. In all other processes it
+// returns at once.
 func RunIfReaper() {
 	if len(os.Args) > 3 && os.Args[0] == confine.ReexecName {
 		os.Exit(confine.RunConfined(os.Args[1:]))
@@ -164,8 +166,8 @@ const (
 	maxSweepPause = 50 * time.Millisecond
 )
 
-// waitAndSweep waits until the leader has ended or an order or a signal arrives. It then ends the remaining processes
-// and returns the leader's status.
+// waitAndSweep waits until the leader, which is the program, has ended, or until an order or a signal arrives. It then
+// ends the remaining processes and returns the leader's status.
 func (r *reaper) waitAndSweep(signals <-chan os.Signal, orders <-chan byte) int {
 	kill := false
 	for wait := true; wait && r.reapChildren() && !r.ended; {
@@ -191,7 +193,8 @@ func (r *reaper) waitAndSweep(signals <-chan os.Signal, orders <-chan byte) int 
 	return r.status
 }
 
-// reapChildren waits for the children that have ended. It returns false if no process is left.
+// reapChildren reads the exit status of each child that has ended, and does not wait for other children. It returns
+// false if no process is left.
 func (r *reaper) reapChildren() bool {
 	for {
 		var status unix.WaitStatus

@@ -9,9 +9,9 @@ import (
 )
 
 // PolledStdin returns a file that reads from in through the runtime's network poller, if in is a pipe or a socket. A
-// waiting read then does not block a thread; to wake a thread would cost more than a small call. A terminal, a regular
-// file, and a socket that is also the output are returned unchanged. The result shares the file descriptor of in, which
-// must not be garbage collected.
+// waiting read then does not block a thread; to wake a thread would cost more than to process a small call. If in is a
+// terminal or a regular file, or the same file as out, PolledStdin returns in unchanged. The result uses the file
+// descriptor of in, so in must not be garbage collected.
 func PolledStdin(in, out *os.File) *os.File {
 	from, err := in.Stat()
 	if err != nil || from.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {

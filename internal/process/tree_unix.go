@@ -135,8 +135,9 @@ func launchWithoutReaper(cmd *exec.Cmd) (*processTree, int, error) {
 }
 
 // wait waits until the program has ended and closes the pipes. With a reaper, all processes of the tree have then
-// ended. wait reads a pipe through the runtime's poller until the reaper ends. So no thread per server waits in a
-// system call. The runtime may fail to notice such a thread (see PolledStdin), which would stall this process.
+// ended. With a reaper, wait first reads the status pipe through the runtime's poller until the reaper ends. Otherwise
+// one thread for each server would wait in a system call. The runtime may fail to notice such a thread, which would
+// stall this process.
 func (t *processTree) wait() error {
 	if t.statusPipe != nil {
 		_, _ = io.Copy(io.Discard, t.statusPipe)

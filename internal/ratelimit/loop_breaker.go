@@ -9,25 +9,29 @@ import (
 // A CallSite identifies the calls that are counted together: the calls of one caller to one tool of a server.
 type CallSite struct{ Caller, Server, Tool string }
 
-// LoopLimits bounds how often the same call may end with the same result within 60 seconds. Zero means no limit.
+// LoopLimits bounds how often a caller may repeat the same call with the same result within 60 seconds. Zero means no
+// limit.
 type LoopLimits struct {
-	// Errors is the limit for calls that end in the same error. Calls is the limit for calls with any same result.
+	// Errors is the limit for calls that end with the same error. Calls is the limit for calls that end with the same
+	// result, which may also be an error.
 	Errors, Calls int
 }
 
 // A LoopState describes a call that was repeated too often with the same result.
 type LoopState struct {
-	// Times is how often the call ended with that result. Errors reports whether the result was an error.
+	// Times is how often the call ended with that result. Errors is set if the result was an error.
 	Times  int
 	Errors bool
 	// RetryAt is when the call is allowed again.
 	RetryAt time.Time
 }
 
-// maxSites bounds the call sites that a LoopBreaker stores per minute. A caller with more call sites is not in a loop.
+// maxSites bounds the call sites that a LoopBreaker stores per minute. Calls at further call sites are not limited: a
+// caller that uses so many tools is not in a loop.
 const maxSites = 4096
 
-// maxRunsPerSite bounds the different calls that a LoopBreaker stores for one call site.
+// maxRunsPerSite bounds the calls with different arguments that a LoopBreaker stores for one call site. Further calls
+// are not limited.
 const maxRunsPerSite = 64
 
 // A LoopBreaker detects callers that repeat the same call with the same result. It reads the arguments of a call only
@@ -40,11 +44,11 @@ type LoopBreaker struct {
 	mu sync.Mutex
 	// start is the time of the first call to the breaker.
 	start time.Time
-	// recentKeys caches the keys of arguments by the hash of their bytes, since the same arguments are needed for
-	// CheckCall and soon after for RecordEnd.
+	// recentKeys caches the results of argumentsKey, by the hash of the arguments' bytes. CheckCall and soon after
+	// RecordEnd need the key of the same arguments.
 	recentKeys [maxRecentKeys]struct{ written, key uint64 }
-	// current contains the runs of the minute that began at since. previous contains the runs of the minute before. The
-	// keys are the call site and the key of the arguments.
+	// current contains the runs of the minute that began at the time since. previous contains the runs of the minute
+	// before that. The keys of the maps are the call site and the key of the arguments.
 	current, previous map[CallSite]map[uint64]*callRun
 	since             time.Time
 	// longest contains the lengths of the longest runs in the current minute. longestBefore contains those of the
@@ -94,8 +98,8 @@ func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
 	return key
 }
 
-// CheckCall reports whether a call would exceed its limit, with the state of the call. args returns the arguments of
-// the call; it is called only if necessary.
+// CheckCall reports whether a call would exceed its limit. It then also returns how often the call was repeated, and
+// when it is allowed again. args returns the arguments of the call; it is called only if necessary.
 func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) (LoopState, bool) {
 	if !b.isNearLimit(now) {
 		return LoopState{}, false
@@ -115,8 +119,8 @@ func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) 
 	return LoopState{most, r.failed, again}, now.Before(again)
 }
 
-// CanSkipRecording reports whether RecordEnd need not be called for a call that ended at now. failed is set if that
-// call ended in an error.
+// CanSkipRecording reports whether RecordEnd need not be called for a call that ended at the time now, because it would
+// change nothing. failed is set if that call ended in an error.
 func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	if b.limitFor(failed) > 0 {
 		return false
@@ -127,8 +131,8 @@ func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	return len(b.current)+len(b.previous) == 0
 }
 
-// RecordEnd counts a call that has ended. failed is set if the call ended in an error. end returns bytes that identify
-// the result. args and end are called only if necessary.
+// RecordEnd counts a call that has ended. failed is set if the call ended in an error. args returns the arguments of
+// the call, and end returns bytes that identify its result. Both functions are called only if necessary.
 func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, end func() []byte, now time.Time) {
 	most := b.limitFor(failed)
 	if most == 0 {
@@ -163,7 +167,7 @@ func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, en
 	}
 }
 
-// forgetRuns deletes the runs of a call after a result that is not limited.
+// forgetRuns deletes the stored runs of a call, because the call has now ended with a result that no limit counts.
 func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time) {
 	if !b.hasRuns(at, now) {
 		return
@@ -192,8 +196,8 @@ func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
 	return b.current[at] != nil || b.previous[at] != nil
 }
 
-// limitFor returns how many equal calls are permitted that ended in an error, if failed is set, or without one. 0 means
-// no limit.
+// limitFor returns how many equal calls with equal results are permitted. failed is set for results that are errors. 0
+// means no limit.
 func (b *LoopBreaker) limitFor(failed bool) int {
 	most := b.limits.Calls
 	if failed && b.limits.Errors > 0 && (most == 0 || b.limits.Errors < most) {

@@ -19,7 +19,7 @@ type Quota struct {
 	Every, Idle time.Duration
 }
 
-// A QuotaUsage is the usage of a quota.
+// A QuotaUsage is the usage of one quota by one caller.
 type QuotaUsage struct {
 	Used int `json:"used"`
 	// First and Last are the times of the first and the last counted call.
@@ -72,7 +72,8 @@ func (p UsageByQuota) Rebase(quotas []Quota, now time.Time) (after UsageByQuota,
 	return after, moved
 }
 
-// resetTime returns when the count of c is reset, or zero if it is never reset.
+// resetTime returns when the count of c is reset if no further call is made. It returns zero if the count is never
+// reset.
 func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
 	if q.Every > 0 {
 		at = c.First.Add(q.Every)

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A SeenSet stores texts that are valid for a limited time, so that each text can be used only once. Its methods may be
-// called from several goroutines.
+// A SeenSet stores texts that have been used, so that each text is accepted only once. Each text is valid for a limited
+// time. The methods may be called from several goroutines.
 type SeenSet struct {
 	// TTL is how long a text is valid after it was made. The caller must refuse older texts.
 	TTL time.Duration
 
 	mu sync.Mutex
-	// current contains the hashes of the texts that were added since the time since. previous contains the hashes of
-	// the TTL before that.
+	// current contains the hashes of the texts that were added after the time in the field since. previous contains the
+	// hashes of the texts that were added in the TTL before that time.
 	current, previous map[[sha256.Size]byte]bool
 	since             time.Time
 }
@@ -42,7 +42,8 @@ func (o *SeenSet) IsNew(text string, now time.Time) bool {
 	return !o.contains(sum, now) && len(o.current) < maxSeenTexts
 }
 
-// contains reports whether the set contains the hash of a text, after old hashes were deleted. mu must be held.
+// contains deletes the hashes of texts that are not valid any more, and then reports whether the set contains the hash
+// sum. mu must be held.
 func (o *SeenSet) contains(sum [sha256.Size]byte, now time.Time) bool {
 	if gone := now.Sub(o.since); gone >= o.TTL || o.current == nil {
 		if o.previous = o.current; gone >= 2*o.TTL {

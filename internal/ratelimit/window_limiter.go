@@ -9,8 +9,8 @@ import (
 // Window is the period over which calls are counted by a WindowLimiter and a LoopBreaker.
 const Window = time.Minute
 
-// A WindowLimiter limits the calls per name, such as a server, in any period of 60 seconds. The zero value has counted
-// no calls. Its methods may be called from several goroutines.
+// A WindowLimiter limits the number of calls in any period of 60 seconds, separately for each name, such as a server's
+// name. The zero value has counted no calls. Its methods may be called from several goroutines.
 type WindowLimiter struct {
 	mu sync.Mutex
 	// calls contains the times of the last minute's calls by name, the oldest first.
@@ -48,8 +48,8 @@ func (p *WindowLimiter) GiveBack(name string, at time.Time) {
 	}
 }
 
-// pruneAndCheck deletes the calls older than a minute, and reports whether another call is permitted. Otherwise it
-// returns the time when one is permitted. mu must be held.
+// pruneAndCheck deletes the calls older than a minute, and reports whether another call is permitted. If not, it
+// returns the time when a call is permitted again. mu must be held.
 func (p *WindowLimiter) pruneAndCheck(name string, max int, now time.Time) (again time.Time, ok bool) {
 	calls := p.calls[name]
 	gone := 0

@@ -22,7 +22,7 @@ const (
 	minReopenPause, maxReopenPause = 500 * time.Millisecond, 30 * time.Second
 	// shortestReopenPause is the minimum pause, even if the server specifies a shorter one.
 	shortestReopenPause = 20 * time.Millisecond
-	// streamDrainTimeout is how long a stream may take to end after the response.
+	// streamDrainTimeout is how long a stream may remain open after the response was read; it is then closed.
 	streamDrainTimeout = time.Second
 )
 
@@ -43,7 +43,7 @@ func (p streamPosition) reopenPause(fails int) time.Duration {
 	return max(d, p.retry, shortestReopenPause)
 }
 
-// A readerPool reuses read buffers, since a buffer is larger than all other memory of a small call.
+// A readerPool reuses read buffers. A buffer needs more memory than the rest of a small call.
 type readerPool struct{ pool sync.Pool }
 
 func (b *readerPool) get(r io.Reader) *bufio.Reader {
@@ -126,7 +126,8 @@ func (s *eventStream) drainInBackground(cancel context.CancelFunc) bool {
 	return started
 }
 
-// A boundedReader reads at most left bytes from r, so that reading an endless event stops.
+// A boundedReader reads at most left bytes from r, and then returns an error. Its user sets left before each event, so
+// that an event without an end is not read forever.
 type boundedReader struct {
 	r    io.Reader
 	left int

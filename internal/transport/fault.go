@@ -15,8 +15,8 @@ import (
 type ResponseError struct{ Object json.RawMessage }
 
 const (
-	// maxServerMessage is the size in bytes to which a server's message is cut in an error. The server determines how
-	// often such an error is logged and stored.
+	// maxServerMessage is the size in bytes to which a server's message is cut in an error. The message must be short,
+	// since a server can cause many such errors, and each may be logged and stored.
 	maxServerMessage = 1 << 10
 	// maxLoggedError is the size in bytes to which TruncatedError cuts an error, which may contain several messages.
 	maxLoggedError = 16 << 10
@@ -65,8 +65,9 @@ type CodedError interface {
 	FaultCode() drawbridge.FaultCode
 }
 
-// FaultCodeOf returns the fault code of a request's error: the code of the Fault or CodedError that err wraps. Any
-// other error is Transient, since a failed connection may succeed the next time, or ServerError if it wraps ErrRefused.
+// FaultCodeOf returns the fault code for the error err of a request. If err wraps a Fault or a CodedError, it is the
+// code of that error. Any other error is ServerError if it wraps ErrRefused, otherwise Transient, since a failed
+// connection may succeed the next time.
 func FaultCodeOf(err error) drawbridge.FaultCode {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f.Code
@@ -80,8 +81,8 @@ func FaultCodeOf(err error) drawbridge.FaultCode {
 	return drawbridge.Transient
 }
 
-// WithoutNextStep returns a copy of a fault without Next, for callers that set their own advice. It returns any other
-// error unchanged.
+// WithoutNextStep returns a copy of a fault without its advice Next, for callers that set other advice. It returns any
+// other error unchanged.
 func WithoutNextStep(err error) error {
 	if f, ok := err.(*drawbridge.Fault); ok {
 		told := *f

@@ -28,7 +28,7 @@ const (
 	maxErrorBody = 1 << 20
 )
 
-// HTTPOptions configure a connection. URL is required.
+// HTTPOptions configure a connection to a server over HTTP. URL is required.
 type HTTPOptions struct {
 	// URL is the server's address, http or https.
 	URL string
@@ -36,11 +36,11 @@ type HTTPOptions struct {
 	// Headers are sent with every request. Headers that the protocol defines replace them.
 	Headers http.Header
 
-	// AllowLocalNetwork is set if the URL comes from a row of the person who runs Drawbridge. The URL may then lead to
-	// this machine and its local network.
+	// AllowLocalNetwork permits the URL to lead to this machine and its local network. It is set if the URL comes from
+	// a configuration of the person who runs Drawbridge.
 	AllowLocalNetwork bool
-	// Client sends the requests; nil means a new client with the transport of NewHTTPTransport. Its CheckRedirect is
-	// replaced.
+	// Client sends the requests; nil means a new client with the transport of NewHTTPTransport. A copy of Client is
+	// used, whose CheckRedirect is replaced.
 	Client *http.Client
 
 	// Tokens supplies the access token of each request. It may be nil.
@@ -53,8 +53,8 @@ type HTTPOptions struct {
 	// HeaderParams returns the arguments of a tool that are also sent in headers. It may be nil.
 	HeaderParams func(tool string) []mcp.HeaderParam
 
-	// OnGap is called when the stream outside requests was reopened but not resumed, so that notifications of changes
-	// may have been missed. Only HTTPConn uses it. It may be nil.
+	// OnGap is called when the stream outside requests was reopened but not resumed where it broke, so that
+	// notifications of changes may have been missed. Only HTTPConn uses it. It may be nil.
 	OnGap func()
 
 	// OnJunk receives data that is not a message. It may be nil.
@@ -75,10 +75,11 @@ type HTTPOptions struct {
 // other requests belong to one stateful session. The result of initialize determines the version and the ID of that
 // session.
 //
-// After notifications/initialized, the connection opens a stream for messages outside requests, if the server offers
-// one. While the session exists, the stream is reopened when it breaks. If the stream of a stateful response breaks, it
-// is resumed if the server supports that. Each stream is read by its own goroutine, except that the caller of Call
-// reads the response. Therefore the Handler is called from several goroutines.
+// After notifications/initialized, the connection opens the stream outside requests, if the server offers one. This is
+// an event stream for messages that do not belong to a request. While the session exists, that stream is reopened when
+// it breaks. If the stream of a stateful response breaks, it is resumed if the server supports that. Each stream is
+// read by its own goroutine, except that the caller of Call reads the response. Therefore the Handler is called from
+// several goroutines.
 //
 // If the server cannot be reached, the request fails but the connection does not end: the next request tries again. The
 // connection ends with Close or with ErrSessionExpired. A JSON response needs no extra goroutine. After a response in
@@ -100,8 +101,8 @@ type HTTPConn struct {
 	live    context.Context // done when the connection has ended
 	endLive context.CancelFunc
 
-	// streamTried is closed when the first attempt to open the stream outside requests was answered, or took longer
-	// than listenStreamWait.
+	// streamTried is closed when the first attempt to open the stream outside requests has succeeded or failed. It is
+	// also closed if that takes longer than listenStreamWait.
 	streamTried     chan struct{}
 	streamTriedOnce sync.Once
 
@@ -118,8 +119,8 @@ type HTTPConn struct {
 
 var _ Conn = (*HTTPConn)(nil)
 
-// A legacySession is the session that a stateful server created in its response to initialize. The id is empty if the
-// server does not keep a session.
+// A legacySession is the session that a stateful server created in its response to initialize. id is the session ID; it
+// is empty if the server does not keep a session.
 type legacySession struct{ version, id string }
 
 // hasID reports whether the server keeps the session, so that the session can expire. s may be nil.
@@ -140,9 +141,9 @@ func NewHTTPConn(ctx context.Context, o HTTPOptions) *HTTPConn {
 	return h
 }
 
-// Call sends a request as described at Conn. Except for initialize, it replaces the progress token in params by one of
-// the connection. In addition to ErrClosed and ErrLost, the error can be an *HTTPStatusError, ErrSessionExpired or
-// ErrRedirectRefused, if the request was refused.
+// Call sends a request as described at Conn. Except for initialize, it sets the progress token in params to the
+// request's ID. The error may wrap ErrClosed or ErrLost. If the server refused the request, the error is an
+// *HTTPStatusError, ErrSessionExpired or ErrRedirectRefused.
 func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := h.checkUsable(ctx); err != nil {
 		return mcp.Message{}, err
@@ -192,8 +193,8 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 	return mcp.Message{}, err
 }
 
-// HasSession reports whether the stateful server keeps a session. Without a session it cannot send requests during a
-// call.
+// HasSession reports whether the stateful server has assigned a session ID. A server without sessions cannot send
+// requests during a call.
 func (h *HTTPConn) HasSession() bool { return h.session.Load().hasID() }
 
 // isModernRequest reports whether params belong to a stateless request.
@@ -218,9 +219,9 @@ func (h *HTTPConn) checkUsable(ctx context.Context) error {
 // cancelRetryDelay is the pause before a failed cancellation is sent again.
 const cancelRetryDelay = 100 * time.Millisecond
 
-// sendCancelled sends a cancellation of a request to a stateful server, which does not treat the end of the HTTP
-// exchange as a cancellation. It is sent even when the connection ends, since the server may ignore the end of the
-// session.
+// sendCancelled sends a stateful server a cancellation of the request with that ID. Such a server does not treat the
+// end of the HTTP exchange as a cancellation. The cancellation is sent even when the connection ends, since the server
+// may ignore the end of the session.
 func (h *HTTPConn) sendCancelled(id []byte, reason string) {
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(rawjson.Quote(reason)) + `}`)
 	h.startWorker(func() {

@@ -12,17 +12,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// ErrRedirectRefused is wrapped by the error for a redirect that is not followed. The redirect leads to another origin,
-// which would receive the headers for the first origin, or changes the method of the request. The error also means that
-// there were more than maxRedirects redirects.
+// ErrRedirectRefused is wrapped by the error for a redirect that is not followed. A redirect is not followed if it
+// leads to another origin, which would receive the headers for the first origin. It is also not followed if it changes
+// the method of the request, or after maxRedirects redirects.
 var ErrRedirectRefused = errors.New("redirect not followed")
 
 // maxRedirects is how many redirects within one origin are followed.
 const maxRedirects = 5
 
-// NewHTTPTransport returns a transport for the server at the URL address. own is AllowLocalNetwork of HTTPOptions. The
-// transport keeps idle connections for many callers, connects only where safehttp.ProxyAndDialer permits, uses the
-// proxies of the environment, and uses HTTP/2 over TLS. It does not limit the duration of a response; contexts do that.
+// NewHTTPTransport returns a transport for the server at the URL address. own has the meaning of
+// HTTPOptions.AllowLocalNetwork. The transport keeps idle connections for many callers, connects only where
+// safehttp.ProxyAndDialer permits, uses the proxies of the environment, and uses HTTP/2 over TLS. It does not limit the
+// duration of a response; contexts do that.
 func NewHTTPTransport(address string, own bool) *http.Transport {
 	proxy, dial := safehttp.ProxyAndDialer(address, own)
 	return &http.Transport{

@@ -21,8 +21,8 @@ var ErrSessionExpired = errors.New("session expired")
 
 var _ CodedError = (*HTTPStatusError)(nil)
 
-// An HTTPStatusError is an HTTP error status without a JSON-RPC response. It matches ErrLost if the request may have
-// been executed.
+// An HTTPStatusError reports that the server answered with an HTTP error status and without a JSON-RPC response.
+// errors.Is reports it as ErrLost if the server may have executed the request.
 type HTTPStatusError struct {
 	// Code is the status code, such as 401.
 	Code int
@@ -70,20 +70,21 @@ func newHTTPStatusError(resp *http.Response, body []byte) *HTTPStatusError {
 	return e
 }
 
-// An unsentError matches ErrClosed, but its text does not mention it.
+// An unsentError is an error for which errors.Is reports ErrClosed, although its text does not mention it.
 type unsentError struct{ error }
 
 func (e unsentError) Is(target error) bool { return target == ErrClosed }
 func (e unsentError) Unwrap() error        { return e.error }
 
-// A refusedMessageError matches ErrRefused, but its text does not mention it.
+// A refusedMessageError is an error for which errors.Is reports ErrRefused, although its text does not mention it.
 type refusedMessageError struct{ error }
 
 func (e refusedMessageError) Is(target error) bool { return target == ErrRefused }
 func (e refusedMessageError) Unwrap() error        { return e.error }
 
-// wrapLost returns an error that wraps ErrLost, for a request that was sent and has no response because of cause. The
-// result does not match ErrClosed, even if cause does: the attempt to resume a response can fail with ErrClosed.
+// wrapLost returns an error that wraps ErrLost, for a request that was sent and has no response because of cause. If
+// cause wraps ErrClosed, the result contains only its text and does not wrap it. Otherwise a failed attempt to resume
+// the response would look like a request that was not sent.
 func wrapLost(cause error) error {
 	if errors.Is(cause, ErrClosed) {
 		cause = errors.New(cause.Error())
@@ -91,8 +92,8 @@ func wrapLost(cause error) error {
 	return fmt.Errorf("%w: %w", ErrLost, cause)
 }
 
-// classifyHTTPError converts an error of http.Client.Do. The result matches ErrClosed if the request was not sent, is
-// ErrRedirectRefused for a refused redirect, and wraps ErrLost otherwise.
+// classifyHTTPError converts an error of http.Client.Do. The result wraps ErrRedirectRefused for a refused redirect.
+// For any other error, errors.Is reports ErrClosed if the request was not sent, otherwise ErrLost.
 func classifyHTTPError(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error contains the URL, which may contain a secret

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxResumes is how many attempts in a row to resume a response may fail.
+// maxResumes is how many attempts to resume a response may fail one after another. The request then fails.
 const maxResumes = 5
 
 var (
@@ -46,7 +46,7 @@ func (x *httpExchange) acceptStrayAnswer(m mcp.Message) {
 	}
 }
 
-// roundTrip sends the request and reads messages until its response has arrived.
+// roundTrip sends the request, and reads messages until the response to the request has arrived.
 func (x *httpExchange) roundTrip(ctx context.Context, m mcp.Message) (mcp.Message, error) {
 	s := x.conn.sessionOf(m)
 	resp, err := x.conn.target.post(ctx, x.conn.requestHeader(m), m)
@@ -135,8 +135,8 @@ func (x *httpExchange) readRefusal(resp *http.Response, s *legacySession) (mcp.M
 	return mcp.Message{}, newHTTPStatusError(resp, body)
 }
 
-// isHTTPLevelStatus reports whether the meaning of a status is defined by HTTP, regardless of the body: to sign in, to
-// wait, or to retry.
+// isHTTPLevelStatus reports whether HTTP defines what a client must do after a status: sign in, wait, or retry. The
+// body of such a response is then not used as the response to the request.
 func isHTTPLevelStatus(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests,
@@ -146,8 +146,8 @@ func isHTTPLevelStatus(status int) bool {
 	return false
 }
 
-// parseErrorResponse returns the JSON-RPC error in a body that answers the request with that ID. Other kinds of bodies
-// may look similar, so the message must have "jsonrpc" or the ID.
+// parseErrorResponse returns the JSON-RPC error response in a body, if it answers the request with that ID. A body that
+// is not JSON-RPC may look similar. Therefore the body must contain the ID, or no ID and the member "jsonrpc".
 func parseErrorResponse(body []byte, id uint64) (mcp.Message, bool) {
 	m, err := mcp.ParseMessage(body)
 	if err != nil || !m.IsResponse() || rawjson.Get(m.Error, "code") == nil {
@@ -160,7 +160,8 @@ func parseErrorResponse(body []byte, id uint64) (mcp.Message, bool) {
 }
 
 // isSessionExpired reports whether an error status means that the server does not know the session any more. The
-// specification defines status 404 for that; the reference servers in TypeScript send status 400 with a text.
+// specification defines status 404 for that. The reference servers in TypeScript send status 400 with an error message
+// that contains "session".
 func isSessionExpired(status int, body []byte, id uint64) bool {
 	if status != http.StatusNotFound && status != http.StatusBadRequest {
 		return false

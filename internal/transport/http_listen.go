@@ -9,7 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// startListening starts the goroutine that reads the stream outside requests, if it was not started before.
+// startListening starts the goroutine that reads the stream outside requests: the event stream for messages that do not
+// belong to a request. It does nothing if that goroutine was started before.
 func (h *HTTPConn) startListening() {
 	h.mu.Lock()
 	first := !h.listening
@@ -21,7 +22,7 @@ func (h *HTTPConn) startListening() {
 }
 
 // listenStreamWait is how long a request waits until the stream outside requests is open. Some servers send the header
-// of the stream only with the first event.
+// of the stream only with its first event, so that the stream may be open without a sign of it.
 const listenStreamWait = time.Second
 
 // mayRequestDuring reports whether a server may send requests before it responds to a request with this method.
@@ -33,8 +34,9 @@ func mayRequestDuring(method string) bool {
 	return false
 }
 
-// awaitListenStream waits until the first attempt to open the stream outside requests was answered. Servers may send
-// requests on that stream during a call, and the reference servers drop them if the stream is not open.
+// awaitListenStream waits until the first attempt to open the stream outside requests has succeeded or failed, for at
+// most listenStreamWait. Servers may send requests on that stream during a call, and the reference servers drop them if
+// the stream is not open.
 func (h *HTTPConn) awaitListenStream(ctx context.Context) {
 	h.mu.Lock()
 	listening := h.listening
@@ -70,8 +72,8 @@ const (
 	listenSessionGone                      // the server does not know the session
 )
 
-// listenLoop keeps the stream outside requests open until the connection ends or the server proves not to offer the
-// stream.
+// listenLoop keeps the stream outside requests open until the connection ends, or until a response shows that the
+// server does not offer the stream.
 func (h *HTTPConn) listenLoop() {
 	at := streamPosition{retry: -1}
 	opened, fails := false, 0
@@ -99,7 +101,8 @@ func (h *HTTPConn) listenLoop() {
 	}
 }
 
-// listenOnce opens the stream and reads it until it ends. again reports whether the stream was open before.
+// listenOnce opens the stream outside requests and reads it until it ends. at is the position up to which the stream
+// was read. again reports whether the stream was open before.
 func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
 	ctx, cancel := context.WithCancel(h.live)
 	defer cancel()
@@ -140,8 +143,9 @@ func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
 	}
 }
 
-// classifyNoStream returns the outcome for an HTTP response that is not a stream. If the stream was open before, a
-// status about credentials may only mean that they have expired.
+// classifyNoStream returns the outcome for an HTTP response that is not a stream. Status 401 or 403 normally means that
+// the server does not offer the stream. If the stream was open before, the credentials may only have expired, and a
+// retry may succeed.
 func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again bool) listenOutcome {
 	body := readErrorBody(resp)
 	credentials := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden

@@ -39,9 +39,8 @@ func (h *HTTPConn) requestHeader(m mcp.Message) http.Header {
 }
 
 // isRepeatableMethod reports whether a request may be sent twice: it only reads, or a second execution has no further
-// effect. net/http then repeats the request if a kept connection was closed by the server. That happens by chance with
-// servers that close idle connections early. A subscription is not repeatable, since the subscriber must be notified of
-// the gap.
+// effect. If the server closes a reused connection at the moment when a request is sent, net/http sends such a request
+// again. A request to listen for changes is not repeatable, since the subscriber must be notified of the gap.
 func isRepeatableMethod(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList,
@@ -121,7 +120,8 @@ func (t *httpTarget) doAuthorized(ctx context.Context, method string, header htt
 	}
 }
 
-// replaceToken gets another token from the TokenSource after a refusal. If it returns "", resp is the final response.
+// replaceToken gets another token from the TokenSource after the server refused the token used with the response resp.
+// If it returns "", there is no other token, and resp is the result of the request.
 func (t *httpTarget) replaceToken(ctx context.Context, used string, resp *http.Response) (string, error) {
 	body := readErrorBody(resp)
 	resp.Body = io.NopCloser(bytes.NewReader(body))

@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// eachMessage calls take with each message in data, in order. Usually there is one message, but lines with several
-// messages and batches occur. eachMessage reports whether data contained nothing else.
+// eachMessage calls take with each message in data, in order. Usually data contains one message, but lines with several
+// messages and batches occur. eachMessage returns false if data also contains anything that is not a message.
 func eachMessage(data []byte, take func(mcp.Message)) (clean bool) {
 	if m, err := mcp.ParseMessage(data); err == nil {
 		return yieldIfValid(m, take)

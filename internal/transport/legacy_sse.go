@@ -113,8 +113,8 @@ func (s *sseTransport) nextMessage() ([]byte, error) {
 	}
 }
 
-// postMessage sends a message with a POST request. Most errors wrap ErrRefused and concern only the message, since the
-// connection itself is the stream.
+// postMessage sends a message with a POST request. Most errors wrap ErrRefused: they concern only the message and do
+// not end the connection, which consists of the event stream.
 func (s *sseTransport) postMessage(ctx context.Context, msg []byte) error {
 	resp, err := s.postTarget.doAuthorized(ctx, http.MethodPost, s.postTarget.header.Clone(), msg)
 	if err != nil {

@@ -117,11 +117,13 @@ func (c *requestTable) removeOnlyWaiting() *pendingRequest {
 }
 
 // sharedRequestHandler returns the handler for a server request on a stream that all requests share. If exactly one
-// request is waiting, the server request almost certainly belongs to it. The result may be nil.
+// request is waiting, the server request almost certainly belongs to it, and its handler is returned. Otherwise the
+// connection's handler is returned. The result may be nil.
 func (c *requestTable) sharedRequestHandler() Handler { return c.handlerOrDefault(c.onlyWaiting()) }
 
-// sharedNotificationHandler returns the handler for a notification on a stream that all requests share. The result may
-// be nil.
+// sharedNotificationHandler returns the handler for a notification on a stream that all requests share. It is the
+// handler of the request that the notification names or, if exactly one request is waiting, of that request. Otherwise
+// it is the connection's handler. The result may be nil.
 func (c *requestTable) sharedNotificationHandler(method string, params json.RawMessage) Handler {
 	named := rawjson.Get(params, "_meta", mcp.MetaSubscriptionID)
 	if method == mcp.NoteProgress {
@@ -141,7 +143,8 @@ func (c *requestTable) sharedNotificationHandler(method string, params json.RawM
 	return c.handlerOrDefault(c.onlyWaiting())
 }
 
-// notificationHandler returns the handler for a notification on a request's own stream. The result may be nil.
+// notificationHandler returns the handler for a notification on a request's own stream. It is the request's handler, or
+// the connection's handler if the notification concerns the whole server. The result may be nil.
 func (c *requestTable) notificationHandler(call *pendingRequest, method string) Handler {
 	if IsServerWideNotification(method) && !call.isSubscription {
 		return c.handler

@@ -14,8 +14,9 @@ import (
 // defaultMaxServerRequests is the default of MaxServerRequests.
 const defaultMaxServerRequests = 64
 
-// A requestResponder answers the requests of one server, each in a separate goroutine. The reader must not wait for an
-// answer, which may require input from a person. The methods may be called from several goroutines.
+// A requestResponder answers the requests of one server, each in a separate goroutine. An answer may require input from
+// a person, and the goroutine that reads the server's messages must not wait for it. The methods may be called from
+// several goroutines.
 type requestResponder struct {
 	send       func(ctx context.Context, reply mcp.Message)
 	maxRunning int
@@ -91,7 +92,7 @@ func (a *requestResponder) countDropped() {
 	}
 }
 
-// cancelRequest cancels the server request whose ID is in the params of a notifications/cancelled.
+// cancelRequest cancels the server request whose ID is in params, the params of a notification notifications/cancelled.
 func (a *requestResponder) cancelRequest(params json.RawMessage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

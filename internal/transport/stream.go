@@ -35,16 +35,17 @@ type StreamConnOptions struct {
 	Send func(ctx context.Context, msg []byte) error
 
 	// TrySend writes the whole message if that is possible without waiting, and reports whether it did. Otherwise it
-	// writes nothing. Such a message is not passed through the writing goroutine. TrySend may be nil.
+	// writes nothing, and the message is queued for the writing goroutine. TrySend may be nil.
 	TrySend func(msg []byte) bool
 
-	// ParallelSend is set if Send may be called from several goroutines at once and returns when its ctx ends. The ctx
-	// of Send then also ends with the ctx of the request. If ParallelSend is not set, Send may block for any time,
-	// since only the writing goroutine waits.
+	// ParallelSend is set if Send may be called from several goroutines at once and returns when its ctx ends. Each
+	// sender then calls Send itself, and the ctx of Send also ends with the ctx of the request. If ParallelSend is not
+	// set, Send may block for any time, since only the writing goroutine waits.
 	ParallelSend bool
 
-	// Receive returns the server's next line, which contains one or more messages. The connection may keep the line.
-	// The connection ignores mcp.ErrTooLong; any other error ends the connection. (*mcp.LineReader).Next is suitable.
+	// Receive returns the server's next line, which contains one or more messages. The connection may keep the line. If
+	// Receive returns mcp.ErrTooLong, the connection skips the line; any other error ends the connection.
+	// (*mcp.LineReader).Next is suitable.
 	Receive func() ([]byte, error)
 
 	// Close closes the underlying stream, so that Receive and Send return. It is called once, by StreamConn.Close.
@@ -70,8 +71,8 @@ type StreamConnOptions struct {
 //
 // It accepts common mistakes of servers. Data that is not a message is dropped and passed to OnJunk. Several messages
 // in a line, batches, a missing "jsonrpc" and IDs returned as strings are accepted. Responses to unknown requests are
-// ignored. An error without an ID that reports an unreadable request fails the only waiting request. A message that
-// exceeds the size limit does so too.
+// ignored. An error without an ID that reports an unreadable request makes the waiting request fail, if there is
+// exactly one. A message that exceeds the size limit also makes that request fail.
 //
 // A notification or request of the server is passed to the handler of the request it belongs to. That request is found
 // by the progress token, by the ID of the subscription, or because exactly one request is waiting (subscriptions are
@@ -109,8 +110,8 @@ type StreamConn struct {
 
 var _ Conn = (*StreamConn)(nil)
 
-// The states of a request's message, see sendState. writeLoop and a caller that stops waiting compete for a queued
-// message.
+// The states of a request's message, see sendState. writeLoop sets sendWritten before it sends the message. A caller
+// that stops waiting sets sendWithdrawn, if the message is still queued; the message is then not sent.
 const (
 	sendWaiting int32 = iota
 	sendWritten
@@ -151,8 +152,8 @@ func NewStreamConn(ctx context.Context, o StreamConnOptions) *StreamConn {
 	return s
 }
 
-// Call sends a request as described at Conn. Except for initialize, it replaces the progress token in params by one of
-// the connection.
+// Call sends a request as described at Conn. Except for initialize, it sets the progress token in params to the
+// request's ID.
 func (s *StreamConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return mcp.Message{}, err
@@ -197,8 +198,8 @@ func (s *StreamConn) abandonRequest(ctx context.Context, c *pendingRequest, meth
 	return mcp.Message{}, err
 }
 
-// isCancellable reports whether a cancellation may be sent for a request. The specification forbids that for
-// initialize. A server that does not know server/discover might not expect its cancellation.
+// isCancellable reports whether a cancellation may be sent for a request with this method. The specification forbids
+// the cancellation of initialize. A server that does not know server/discover might not accept its cancellation.
 func isCancellable(method string) bool {
 	return method != mcp.MethodInitialize && method != mcp.MethodDiscover
 }
@@ -407,8 +408,8 @@ func (s *StreamConn) Err() error {
 	return s.err
 }
 
-// Close ends first the waiting requests and then the underlying stream. It returns when every goroutine has ended, or
-// with the error of ctx.
+// Close first ends the waiting requests with an error, and then closes the underlying stream. It returns when every
+// goroutine has ended, or with the error of ctx.
 func (s *StreamConn) Close(ctx context.Context) error {
 	s.markEnded(nil)
 	s.closing.Do(func() { s.closeErr = s.o.Close(ctx) })

@@ -21,16 +21,17 @@ import (
 // ErrClosed is the error of a request that was not sent because the connection had ended or could not be opened.
 var ErrClosed = errors.New("connection closed")
 
-// ErrLost is wrapped by the error of a request that was sent but has no response because the connection was lost. The
-// outcome of the request is unknown.
+// ErrLost is wrapped by the error of a request that was sent but has no response because the connection was lost. It is
+// unknown whether the server executed the request.
 var ErrLost = errors.New("connection lost before the answer")
 
 // A Conn is one live connection to a server. Its methods may be called from several goroutines.
 type Conn interface {
 	// Call sends a request and waits for its response, which has Result or Error. While Call waits, messages that
 	// belong to the request are passed to in, or to the connection's Handler if in is nil. When ctx ends, Call cancels
-	// the request at the server and returns the error of ctx at once. It cancels with a notification, or by ending the
-	// HTTP exchange. The error wraps ErrClosed if the request was not sent, and ErrLost if its outcome is unknown.
+	// the request at the server and returns the error of ctx at once. It cancels the request with a notification, or by
+	// ending the HTTP exchange. The error wraps ErrClosed if the request was not sent. It wraps ErrLost if it is
+	// unknown whether the server executed the request.
 	Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error)
 
 	// Notify sends a notification.
@@ -57,8 +58,9 @@ type Handler interface {
 	HandleRequest(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage)
 }
 
-// A ReconnectListener is a Handler that is notified when a server ends the stream of a request early and requests a
-// reconnection after a pause. The connection reconnects by itself.
+// A ReconnectListener is a Handler that is notified when a server ends the stream of a request early. The server
+// thereby asks the client to reconnect after a pause. The connection reconnects by itself; the listener need not do
+// anything.
 type ReconnectListener interface {
 	OnReconnectRequest(after time.Duration)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// WakeServer sends a cheap request to a server on pipes, so that the server reads one more line. modern are the params
-// of a stateless request; nil means a stateful server. WakeServer does not block.
+// WakeServer sends a cheap request to a server on pipes, so that the server reads one more line. The request is
+// server/discover with the params modern, or ping if modern is nil. modern must be nil for a stateful server.
+// WakeServer does not block. It does nothing for a server over HTTP.
 func WakeServer(c Conn, modern json.RawMessage) {
 	s, ok := c.(*StreamConn)
 	switch {

@@ -9,20 +9,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A stateless caller declares its capabilities with each request. A stateful server learns the client's capabilities
-// once, when a session is opened. Stateless callers that declare capabilities therefore use extra sessions at a
-// stateful server, one for each client kind. An extra session is opened with the capabilities that its callers
-// declared.
+// This file selects the session on which a call runs. A stateless caller declares its client capabilities with each
+// request. A stateful server accepts such a declaration only once, when a session is opened. A call of a stateless
+// caller that declares capabilities therefore does not run on the server's primary session, which callers with
+// different capabilities share. It runs on an extra session that was opened with the caller's capabilities. Callers of
+// one principal and one client kind, that is, with the same client info and capabilities, use the same extra sessions.
 //
-// A server request or a log line does not name the call that it belongs to. A pipe has one stream for all messages.
-// Over HTTP, the reference servers send requests on the stream outside requests. A session for callers that accept
-// server requests or want log lines therefore runs one call at a time. The key of such a session has a slot number.
+// A server request (such as sampling) or a log line does not name the call that caused it. The stream on which it
+// arrives does not identify the call either. A pipe is one stream for all calls, and over HTTP the reference servers
+// use a stream that all calls share. If a stateless caller accepts server requests or wants log lines, its session
+// therefore runs only one call at a time. Concurrent calls use several such sessions, whose keys differ only in the
+// slot number.
 
 const (
-	// maxExtraSessions bounds one principal's extra sessions that are shared by client kind, at a stdio server. Each of
-	// these sessions is a process. maxExtraSessionsHTTP is that bound over HTTP. maxPrivateSessions and
-	// maxPrivateSessionsHTTP bound the sessions that belong to one stateful caller each. At a bound, the session that
-	// was idle longest is closed.
+	// maxExtraSessions is the maximum number of extra sessions that one principal may have at a stdio server, without
+	// private sessions. Each of these sessions is a process. maxExtraSessionsHTTP is that maximum at a server over
+	// HTTP. A private session belongs to one stateful caller; maxPrivateSessions and maxPrivateSessionsHTTP are the
+	// maximum numbers of private sessions. At a maximum, a session that no call uses is closed before another session
+	// is opened: the session that was idle longest.
 	maxExtraSessions       = 16
 	maxExtraSessionsHTTP   = 128
 	maxPrivateSessions     = 64
@@ -32,7 +36,9 @@ const (
 )
 
 // sessionKeyFor returns the key of the session on which a call runs. kind is the result of clientKindFor for the call.
-// While the server's protocol era is unknown, sessionKeyFor returns the primary key. sessions.mu must be held.
+// While the server's protocol era is unknown, sessionKeyFor returns the key of the primary session. In the result, slot
+// 1 only means that the session runs one call at a time; claimSlotLocked selects the slot number. sessions.mu must be
+// held.
 func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) sessionKey {
 	if e.sessions.era == 0 {
 		return e.primaryKey()
@@ -70,20 +76,24 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 	return k
 }
 
-// needsPrivateSession reports whether a stateful caller gets a session of its own. It does over HTTP, where a session
-// needs no process. It also does if the server is known to send requests. The same applies to a caller that set a log
-// level or already has a private session.
+// needsPrivateSession reports whether a stateful caller that declares capabilities needs a session that no other caller
+// uses. It returns true in each of these cases:
 //
-// All other callers of one kind share a session that was opened with their capabilities, since most servers never send
-// requests. The first server request on such a session is passed on only if it can be attributed to a caller.
-// sessions.mu must be held.
+//   - The server is reached over HTTP, where a session is not a process.
+//   - The server has sent a request to a client before.
+//   - The caller has set a log level.
+//   - The caller already has a private session.
+//
+// In all other cases, the callers of one client kind share a session that was opened with their capabilities, since
+// most servers never send requests. If the server sends its first request on a shared session, Drawbridge passes it on
+// only if it can be attributed to a caller. Otherwise the request is refused. sessions.mu must be held.
 func (e *managedServer) needsPrivateSession(c drawbridge.Caller) bool {
 	return e.config.URL != "" || e.sessions.asksClients || e.pool.callerSessions.logLevel(c.Session) != "" ||
 		e.sessions.live[sessionKey{era: drawbridge.Legacy, principal: c.Principal, session: c.Session}] != nil
 }
 
-// clientKindFor returns the client kind of a call, a key for clients with the same client info and capabilities. It
-// returns "" if the call does not need a session for its client kind.
+// clientKindFor returns the client kind of a call: a key for clients with the same client info and capabilities. It
+// returns "" if the choice of the session does not depend on the client kind.
 func (e *managedServer) clientKindFor(call drawbridge.Call) string {
 	c := call.Caller
 	isolated := e.config.Isolate == "session" && c.Session == ""
@@ -106,8 +116,8 @@ func (e *managedServer) clientKindFor(call drawbridge.Call) string {
 	return traits.kind
 }
 
-// wantsLog reports whether the caller requested log lines. On a shared session, log lines cannot be attributed to a
-// caller.
+// wantsLog reports whether the caller of the call requested log lines. A log line does not name the call that caused
+// it. At a stateful server, such a call therefore must not use a session at the same time as another caller's call.
 func (e *managedServer) wantsLog(call drawbridge.Call) bool {
 	if call.Caller.Era == drawbridge.Modern {
 		return requestedLogLevel(call.Params) != ""
@@ -117,12 +127,12 @@ func (e *managedServer) wantsLog(call drawbridge.Call) bool {
 
 var errAllBusy = errors.New("every session is busy with a call or waits for its caller; try again later")
 
-// maxBorrowTries is how many times borrowSession tries to get a session. A session can be lost after it was opened and
-// before the call is sent.
+// maxBorrowTries is how many times borrowSession tries to get a session. A further try is necessary if a session was
+// lost after it was opened and before the call was sent.
 const maxBorrowTries = 4
 
-// borrowSession returns a session for a call, and opens the session if necessary. returnSession must be called when the
-// call has ended.
+// borrowSession returns a session for a call, and opens the session if necessary. step describes the call in errors.
+// returnSession must be called when the call has ended.
 func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call, step string) (s *session, err error) {
 	var mine sessionKey // the key with the claimed slot, if any
 	defer func() {
@@ -177,8 +187,8 @@ func (e *managedServer) unsentFault(step string, err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: err}
 }
 
-// waitForSlot waits until freed is closed, which means that a slot may be free or a session may be opened. It returns
-// an error if ctx or the server ends first, or at the time until.
+// waitForSlot waits until freed is closed. Then a slot may be free, or one more session may be permitted, so the caller
+// must try again. waitForSlot returns an error if ctx or the server ends first, or at the time until.
 func (e *managedServer) waitForSlot(ctx context.Context, freed <-chan struct{}, until time.Time, step string) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -194,14 +204,16 @@ func (e *managedServer) waitForSlot(ctx context.Context, freed <-chan struct{}, 
 	}
 }
 
-// An openingWait is the opening of a session, and the channel of the opening to wait for.
+// An openingWait contains the opening o of a session, and one of the two channels of o. A call must wait until that
+// channel is closed, and then try again to get the session.
 type openingWait struct {
 	o    *sessionOpening
 	wait <-chan struct{}
 }
 
-// recentFailure returns the error of the last attempt to open this session or the primary session, if that attempt was
-// recent. It ignores a missing sign-in if the principal has signed in since then. sessions.mu must be held.
+// recentFailure returns the error of a recent failed attempt to open the session with the key k or the primary session;
+// otherwise nil. It ignores an error about a missing sign-in if the principal of that session has signed in since the
+// attempt. sessions.mu must be held.
 func (e *managedServer) recentFailure(k sessionKey) error {
 	for _, k := range []sessionKey{k, e.primaryKey()} {
 		if err := e.sessions.failures.lastError(k); err != nil && !e.signedInSince(k.principal, err) {
@@ -211,8 +223,9 @@ func (e *managedServer) recentFailure(k sessionKey) error {
 	return nil
 }
 
-// acquireOrOpen returns the session of a key and counts one more call on it. If there is no usable session,
-// acquireOrOpen starts an opening and returns it to wait for. sessions.mu must be held; acquireOrOpen unlocks it.
+// acquireOrOpen returns the session with the key k and increments the session's count of calls. If there is no usable
+// session with that key, acquireOrOpen returns an openingWait, for which the caller must wait. It starts to open the
+// session unless an opening is already in progress. sessions.mu must be held; acquireOrOpen unlocks it.
 func (e *managedServer) acquireOrOpen(k sessionKey, call drawbridge.Call, step string) (*session, openingWait, error) {
 	defer e.sessions.mu.Unlock()
 	s := e.sessions.live[k]
@@ -244,9 +257,10 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// returnSession ends the use of a borrowed session. callMayRun must be set if the server may still process the call. An
-// HTTP session with a slot is then closed, since the cancellation of the call can arrive before its request. No other
-// call may share that session.
+// returnSession ends the use of a session that borrowSession returned. callMayRun must be set if the server may still
+// process the call. A session over HTTP that runs one call at a time is then closed, since the cancellation can arrive
+// before the call's request. The server would then process the old call and the next call of that session at the same
+// time.
 func (e *managedServer) returnSession(s *session, callMayRun bool) {
 	e.sessions.giveBack(s, callMayRun)
 }

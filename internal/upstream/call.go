@@ -14,30 +14,37 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// Do makes a call to a server and returns its result object. Do waits until Run has begun, and mounts the server if it
-// is not mounted. The result is as the server sent it, without the server info in _meta. An error is a
-// *drawbridge.Fault. Raw is set for an error response of the server. The code is Transient if the server is
-// unavailable. Ambiguous is set if the call may have taken effect.
+// Do makes a call to the server with that ID and returns the result object of the call. Do waits until Run has begun,
+// and mounts the server if it is not mounted. The result is as the server sent it, without the server info in _meta.
 //
-// If a call did not reach the server, it is sent once more. If the outcome of a call is unknown, the call is repeated
-// at most twice, after a pause, and only if repeating it is harmless.
+// An error is a *drawbridge.Fault. Its Raw is the server's error object if the server answered with an error. If the
+// server is unavailable, the Fault's Code is Transient, or AuthFailure or PolicyBlocked if that is the reason.
+// Ambiguous is set if the call may have taken effect.
 //
-// If caller and server use different protocol eras, Do translates the server's requests during the call into the
-// caller's era. A stateful caller receives such a request through its Peer, each time the server's result requires
-// input. A stateless caller receives a result that requires input, with a requestState that identifies the call. The
-// call continues meanwhile. The caller resumes the call by repeating it with the answers and that requestState. A
-// requestState is valid once and for the caller's principal only. It expires at the call's time limit or after
-// [Options.ParkTime].
+// If a call did not reach the server, it is sent once more. If it is unknown whether the server executed a call, the
+// call is repeated at most twice, after a pause. It is repeated only if that is harmless: the method only reads, or the
+// tool declares itself read-only or idempotent.
+//
+// If caller and server use different protocol eras, Do translates the server's requests for input during the call:
+// sampling, elicitation and roots. A stateless server requests input with a special result. For a stateful caller, Do
+// sends each request in that result to the caller's Peer, and calls the server again with the answers.
+//
+// A stateful server sends a request while it processes the call. For a stateless caller, Do then returns a result that
+// requires input, with a requestState that identifies the call. The server continues to process the call. The caller
+// must make the call again with the answers and that requestState; Do passes the answers to the server. A requestState
+// can be used only once, and only by the same principal. It expires at the call's time limit or after
+// [Options.ParkTime], whichever is first.
 //
 // These functions make the call, from the outermost to the innermost:
 //
 //   - callAcrossGenerations translates between protocol eras.
-//   - callWithSignIn asks the user to sign in during the call.
-//   - callWithRetry chooses a session and repeats the call.
-//   - callTask calls a tool that must be called as a task.
+//   - callWithSignIn asks the user to sign in if the server requires that.
+//   - callWithRetry selects a session and repeats the call if necessary.
+//   - callTask creates a task if the tool can only be called as a task.
 //   - roundTrip sends one request on the session.
 //
-// For each further round of a call, interop.CallEnv calls callWithSignIn again.
+// If the answers of a caller require another request to the server, package interop calls callWithSignIn again, through
+// interop.CallEnv.
 func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
 	result, err := f.callServer(ctx, id, call)
 	if ctx.Err() == nil { // otherwise the caller ended the call, not the server
@@ -48,7 +55,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	return result, err
 }
 
-// callServer makes the call of Do, without notifying the observers.
+// callServer does the work of Do, except that it does not call the CallObservers.
 func (f *Fleet) callServer(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (
 	drawbridge.Result, error) {
 	e, err := f.awaitServer(ctx, id)
@@ -84,8 +91,8 @@ func (f *Fleet) callAcrossGenerations(ctx context.Context, e *managedServer, cal
 	return interop.TranslateElicitationError(result, err)
 }
 
-// allowedCapabilities returns the caller's capabilities that the server may learn. Elicitation is removed if the rules
-// block it.
+// allowedCapabilities returns the client capabilities that are declared to the server for this caller. These are the
+// capabilities of the caller, without elicitation if Options.Elicitation forbids the server to use elicitation.
 func (e *managedServer) allowedCapabilities(c drawbridge.Caller) json.RawMessage {
 	traits := e.pool.clients.traits(c)
 	if !traits.declaresElicitation || e.pool.o.Elicitation.BlockReason(e.config, c) == "" {
@@ -94,13 +101,15 @@ func (e *managedServer) allowedCapabilities(c drawbridge.Caller) json.RawMessage
 	return traits.withoutElicitation
 }
 
-// mayAskLegacyWay reports whether the server may send requests in the stateful form to a stateless caller. The caller
-// must accept server requests, and the server must be stateful or of unknown era.
+// mayAskLegacyWay reports whether the server may send requests to a stateless caller while it processes a call, as
+// stateful servers do. That is the case if the caller accepts server requests, and the server is stateful only or its
+// protocol era is unknown.
 func (e *managedServer) mayAskLegacyWay(c drawbridge.Caller) bool {
 	return e.pool.clients.canBeAsked(c) && !e.sessions.knownEra().Has(drawbridge.Modern)
 }
 
-// callEnv returns the environment in which interop makes the requests of one call.
+// callEnv returns the functions and limits that package interop needs to make further requests to the server for one
+// call.
 func (e *managedServer) callEnv(f *Fleet, call drawbridge.Call) interop.CallEnv {
 	step := e.describeCall(call)
 	carry := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
@@ -154,8 +163,9 @@ func (e *managedServer) callWithRetry(ctx context.Context, f *Fleet, call drawbr
 	}
 }
 
-// checkAdmission waits until the listing of the session's connection was published, and then calls AdmitCall. The tool
-// may have changed since its caller saw the list.
+// checkAdmission returns the error of FleetOptions.AdmitCall for a call, or nil if AdmitCall is not set. A tool may
+// have changed after the caller read the tool list. Therefore checkAdmission first waits until the listing that
+// listingOf selects was published. If the tools could not be listed, it returns that error.
 func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session, call drawbridge.Call,
 	step string) error {
 	if f.options.AdmitCall == nil {
@@ -168,24 +178,25 @@ func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session
 			wakeOne(e.signals.relist)
 		}
 	}
-	// A session of another principal works without the listing. The listing may fail because only the gateway's
-	// principal has not signed in.
+	// The server is listed for Options.Principal. The error of the listing is ignored on a session of another
+	// principal: it may only mean that Options.Principal has not signed in.
 	if err != nil && (s.isPrimary() || s.key.principal == e.pool.o.Principal) {
 		return e.unavailableFault(step, fmt.Errorf("list its tools: %w", err))
 	}
 	return f.options.AdmitCall(ctx, e.config.ID, call)
 }
 
-// listingOf returns the opening of the primary session to wait for until the session's connection is listed. It returns
-// nil if the connection is listed.
+// listingOf returns the opening of the primary session that a call on the session s must wait for. When that opening
+// has ended, the server's tools were listed, or the opening has failed. listingOf returns nil if there is nothing to
+// wait for.
 func (e *managedServer) listingOf(s *session) *sessionOpening {
 	e.sessions.mu.Lock()
 	defer e.sessions.mu.Unlock()
 	if s.opening != nil {
 		return s.opening
 	}
-	// For an extra session, the primary session lists the server. The lock is held during the check, since an opening
-	// ends after its listing was stored.
+	// An extra session does not list the server; the primary session does. While the lock is held, either the listing
+	// or an opening in progress is found: an opening ends only after its listing was stored.
 	if _, listed := e.listing.get(); !listed {
 		return e.requestSession(e.primaryKey(), nil)
 	}
@@ -220,8 +231,8 @@ func (e *managedServer) describeCall(call drawbridge.Call) string {
 	return fmt.Sprintf("%s on %s", call.Method, e.config.ID)
 }
 
-// isRepeatable reports whether a call may be sent twice. A tool call may if its tool declares that repeating is
-// harmless. All other methods only read.
+// isRepeatable reports whether a call may be sent twice without harm. A tool call may be sent twice if the tool
+// declares itself read-only or idempotent. All other methods only read.
 func (e *managedServer) isRepeatable(call drawbridge.Call) bool {
 	if call.Method != mcp.MethodToolsCall {
 		return true
@@ -275,7 +286,7 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 	if !interop.MayNeedInput(result) {
 		return result, nil
 	}
-	if call.Caller.Era == drawbridge.Modern { // a stateful server may send these members too
+	if call.Caller.Era == drawbridge.Modern { // checked for stateful servers too: they may send such a result
 		if method, found := interop.UndeclaredRequest(call.Caller.Capabilities, s.server.listing.capabilities(),
 			result); found {
 			return nil, &drawbridge.Fault{

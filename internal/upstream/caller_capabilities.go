@@ -14,9 +14,9 @@ import (
 
 // clientTraits is the parsed form of the client info and capabilities that a caller declared.
 type clientTraits struct {
-	// acceptsRequests reports whether servers may send requests to the client. The client declared sampling,
-	// elicitation, roots, or an extension that Drawbridge does not know. Such an extension may define requests of its
-	// own.
+	// acceptsRequests reports whether servers may send requests to the client. It is set if the client declared
+	// sampling, elicitation, roots, or an extension that Drawbridge does not know. Such an extension may define
+	// requests of its own.
 	acceptsRequests bool
 	// declaresExtensions reports whether the client declared extensions, experimental capabilities or tasks.
 	declaresExtensions bool
@@ -56,7 +56,8 @@ func clientKind(client, capabilities json.RawMessage) string {
 const (
 	// maxCachedDeclarations is how many declarations a clientTraitsCache stores. A gateway has few kinds of client.
 	maxCachedDeclarations = 256
-	// maxCachedDeclaration is the size in bytes of the largest declaration that a clientTraitsCache stores.
+	// maxCachedDeclaration is the size in bytes of the largest declaration that a clientTraitsCache stores. A larger
+	// declaration is parsed for each call.
 	maxCachedDeclaration = 16 << 10
 )
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// endedSessionMemory is how long the ID of an ended session is stored. A call of that session may arrive late.
+// endedSessionMemory is how long the ID of an ended caller session is stored. A call of that session may arrive late;
+// it must not open another connection.
 const endedSessionMemory = time.Minute
 
 // logLevels returns the log levels of MCP, the most verbose first.
@@ -23,20 +24,21 @@ func logLevelRank(level string) int {
 // isLogLevel reports whether level is one of debug to emergency.
 func isLogLevel(level string) bool { return logLevelRank(level) >= 0 }
 
-// isMoreVerbose reports whether level includes more log lines than the level than. An unknown level includes none.
+// isMoreVerbose reports whether the first level includes more log lines than the second level. An unknown level
+// includes none.
 func isMoreVerbose(level, than string) bool {
 	l, t := logLevelRank(level), logLevelRank(than)
 	return l >= 0 && (t < 0 || l < t)
 }
 
-// A callerSessionRegistry stores the log levels of callers' sessions, and which sessions ended in the last minute or
-// two. The empty session ID stands for all callers without a session. The zero value is empty. Its methods may be
-// called from several goroutines.
+// A callerSessionRegistry stores the log levels that callers' sessions requested, and the IDs of the sessions that
+// ended recently, see endedSessionMemory. The empty session ID stands for all callers without a session. The zero value
+// is empty. Its methods may be called from several goroutines.
 type callerSessionRegistry struct {
 	mu     sync.Mutex
 	levels map[string]string
-	// ended contains the sessions that ended after the time since. endedBefore contains the sessions of the period
-	// before. The values are the times when the sessions ended.
+	// ended contains the sessions that ended after the time in the field since, by session ID. endedBefore contains the
+	// sessions that ended in the period before that time. The values are the times when the sessions ended.
 	ended, endedBefore map[string]time.Time
 	since              time.Time
 }

@@ -17,22 +17,23 @@ import (
 
 // listenerOptions configure a changeListener. Only AwaitProcessed may be nil.
 type listenerOptions struct {
-	// Listen sends a subscriptions/listen request for the changes of all lists and of the watch set. It returns when
-	// that request ends. An error response of the server is a *transport.ResponseError.
+	// Listen sends a subscriptions/listen request for the changes of all lists and of the items in w. It passes the
+	// server's messages to in. It returns when that request ends. An error response of the server is a
+	// *transport.ResponseError.
 	Listen func(ctx context.Context, w drawbridge.WatchSet, in transport.Handler) error
 	// Handler receives the server's notifications.
 	Handler transport.Handler
 	// TellsListChanges reports whether the server declares that it sends notifications of list changes.
 	TellsListChanges bool
-	// AwaitProcessed waits until the server has processed the end of a listening request. It is set for a server that
-	// ends all listening of a connection when one listening request ends. The reference servers do that on a pipe. The
-	// old request is then ended before the new request is sent.
+	// AwaitProcessed waits until the server has processed the end of a listening request. It is set only for a server
+	// that ends all listening requests of a connection when one of them ends. The reference servers do that on a pipe.
+	// If AwaitProcessed is set, the old request is ended before the new request is sent.
 	AwaitProcessed func(ctx context.Context)
-	// Wanted returns the watch set and its version, which grows with each change.
+	// Wanted returns the current watch set w and its version number turn, which grows with each change of the set.
 	Wanted func() (w drawbridge.WatchSet, turn int)
-	// OnApplied is called when the server has applied the watch set of version turn. refused contains the server's
-	// refusals. gone contains the items that the server refused permanently and that are therefore removed from the
-	// watch set.
+	// OnApplied is called when the server has applied the watch set of the version turn. refused contains the server's
+	// refusals. gone contains the items that the server refused permanently. OnApplied must remove the items in gone
+	// from the watch set.
 	OnApplied func(turn int, refused watchRefusals, gone drawbridge.WatchSet)
 	// OnMissed is called when notifications of list changes may have been missed.
 	OnMissed func()
@@ -47,16 +48,19 @@ const listenAckTimeout = 10 * time.Second
 
 const (
 	// The pause between the end of a listening request and the next request doubles from minRelistenPause to
-	// maxRelistenPause. A request that was open for stableListenAge resets the pause.
+	// maxRelistenPause. After a request that was open for longer than stableListenAge, the pause is minRelistenPause
+	// again.
 	minRelistenPause = 500 * time.Millisecond
 	maxRelistenPause = 60 * time.Second
 	stableListenAge  = time.Minute
 )
 
 // A changeListener keeps one listening request open at a stateless server, and replaces the request when the watch set
-// changes. Items that the server refuses do not affect the other items. The old request stays open until the server has
-// acknowledged the new request; if the server refuses the new request, the old request stays. After a period without an
-// open request, all watched resources count as changed. The methods must be called from one goroutine.
+// changes. It leaves out the items that the server refuses, so that the server accepts the request for the other items.
+// The old request stays open until the server has acknowledged the new request, unless AwaitProcessed is set. If the
+// server refuses the new request, the old request stays. After a period without an open request, the listener reports
+// all watched resources as updated, since it may have missed notifications. The methods must be called from one
+// goroutine.
 type changeListener struct {
 	o      listenerOptions
 	ctx    context.Context
@@ -83,7 +87,8 @@ func newChangeListener(ctx context.Context, o listenerOptions) *changeListener {
 	return r
 }
 
-// update makes the listener apply the current result of Wanted.
+// update makes the listener apply the current result of Wanted, and does not wait for that. The first call starts the
+// listener.
 func (r *changeListener) update() {
 	select {
 	case r.updateSignal <- struct{}{}:
@@ -145,8 +150,8 @@ func (r *changeListener) listenLoop() {
 	}
 }
 
-// applyWanted sends the wanted watch set without the items that the server refuses. It returns false if it must be
-// called again later.
+// applyWanted replaces the open request by a request for the wanted watch set, without the items that the server
+// refuses. It returns false if it must be called again later, because a refusal may be temporary.
 func (r *changeListener) applyWanted() (complete bool) {
 	wanted, turn := r.o.Wanted()
 	var refused watchRefusals
@@ -182,8 +187,8 @@ func (r *changeListener) applyWanted() (complete bool) {
 	}
 }
 
-// reportApplied calls OnApplied for a version. It returns false if a refusal is not final, so that another attempt is
-// useful.
+// reportApplied calls OnApplied for the version turn of the watch set. It returns false if a refusal is not final, so
+// that another attempt may succeed.
 func (r *changeListener) reportApplied(turn int, refused watchRefusals) (complete bool) {
 	final := refused.finalOnes()
 	r.o.OnApplied(turn, refused, final.watchSet())
@@ -221,9 +226,9 @@ func (r *changeListener) replaceRequest(h *listenRequest, asked drawbridge.Watch
 	}
 }
 
-// attributeRefusal returns the parts of a refused watch set that the server refuses. It searches the items that are new
-// since the last acknowledgement; if there are none, it searches all items. If it cannot find the parts, it returns a
-// refusal of all items that it searched.
+// attributeRefusal finds the items of the watch set asked because of which the server refused it with err. It returns a
+// refusal for each item. It examines only the items that are new since the last acknowledged request; if there are
+// none, it examines all items. If it cannot find the refused items, it returns one refusal of all examined items.
 func (r *changeListener) attributeRefusal(asked drawbridge.WatchSet, err error) watchRefusals {
 	suspects := asked.Without(r.accepted)
 	if suspects.IsEmpty() {
@@ -239,8 +244,8 @@ func (r *changeListener) attributeRefusal(asked drawbridge.WatchSet, err error) 
 	return all
 }
 
-// refusesEverything reports whether the server refuses even an empty watch set. It tests that only if err is retryable,
-// and returns false otherwise.
+// refusesEverything reports whether the server refuses even a request for an empty watch set. It sends such a request
+// only if err is retryable and the server declares notifications of list changes. Otherwise it returns false.
 func (r *changeListener) refusesEverything(err error) bool {
 	if !classifyListenError(err).retryable || !r.o.TellsListChanges {
 		return false
@@ -253,8 +258,8 @@ func (r *changeListener) refusesEverything(err error) bool {
 	return err != nil
 }
 
-// bisectRefused finds the refused parts of a watch set that was refused with err. It requests each half of the set, and
-// halves again each half that is refused.
+// bisectRefused finds the items because of which the server refused the watch set suspects with err. It sends a request
+// for each half of the set, and examines each refused half in the same way.
 func (r *changeListener) bisectRefused(suspects drawbridge.WatchSet, err error) (found watchRefusals) {
 	if len(suspects.URIs)+len(suspects.Tasks) == 1 {
 		return watchRefusals{newWatchRefusal(suspects, err)}
@@ -333,7 +338,8 @@ type listenRequest struct {
 	acked    chan struct{}
 	ackOnce  sync.Once
 	rejected drawbridge.WatchSet
-	// done is closed when the request has ended. err is set if the server or the connection ended the request.
+	// done is closed when the request has ended. err is then the error of Listen. It is nil if the server ended the
+	// request with a result.
 	done chan struct{}
 	err  error
 }
@@ -369,7 +375,8 @@ func (h *listenRequest) HandleNotification(method string, params json.RawMessage
 	})
 }
 
-// HandleRequest passes requests to the handler. A server that supports listening requests does not send requests.
+// HandleRequest passes a server request to the handler. Such a request is not expected: a server that supports
+// listening requests is stateless and does not send requests.
 func (h *listenRequest) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	return h.handler.HandleRequest(ctx, method, params)

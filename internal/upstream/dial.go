@@ -11,7 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A dialFunc connects a session to its server: it sets s.conn and, if it starts a process, s.proc. Tests replace it.
+// A dialFunc connects a session to its server: it sets s.conn and, if it starts a process, s.proc. sse selects the
+// HTTP+SSE transport instead of Streamable HTTP. Tests replace it.
 type dialFunc func(ctx context.Context, s *session, sse bool) error
 
 // A startError reports a process that could not be started.
@@ -19,7 +20,7 @@ type startError struct{ error }
 
 func (s *startError) Unwrap() error { return s.error }
 
-// connect returns a new session that is connected, without the handshake.
+// connect returns a new session that is connected to the server. It does not do the handshake.
 func (g sessionOpener) connect(ctx context.Context) (*session, error) {
 	return g.dial(ctx, g.server.config.Type == "sse")
 }
@@ -84,9 +85,10 @@ func (s *session) dialStdio(ctx context.Context) error {
 	return nil
 }
 
-// ResolveProcess returns the program path and environment with which a stdio row would be started. It starts nothing.
-// ours is Drawbridge's environment and inherit is Options.InheritEnv. env combines ours and the row's variables, as
-// "name=value" pairs. ResolveProcess returns an error if the program was not found.
+// ResolveProcess returns the program path and the environment with which the stdio server in row would be started. It
+// starts nothing. ours is Drawbridge's environment and inherit is Options.InheritEnv. env contains the inherited
+// variables of ours and the variables that the row sets, as "name=value" pairs. ResolveProcess returns an error if the
+// program was not found.
 func ResolveProcess(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
 	p := Pool{o: Options{InheritEnv: inherit}}
 	env = process.Environ(ours, environFromPairs(row.Env), p.inheritsEnv(row))
@@ -94,8 +96,9 @@ func ResolveProcess(row config.Server, ours []string, inherit bool) (program str
 	return program, env, err
 }
 
-// CheckConfinement returns an error if a row requires confinement that this machine does not support. It starts
-// nothing. It returns nil if the row does not require confinement.
+// CheckConfinement returns an error if the server in row must be confined and this machine does not support the
+// required confinement. Otherwise it returns nil. environ is the environment from which the server's environment is
+// made. CheckConfinement starts nothing.
 func CheckConfinement(row config.Server, environ []string) error {
 	return process.UnmetConfinement(confine.ProfileFor(row, environ, ""))
 }

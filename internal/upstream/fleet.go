@@ -1,5 +1,6 @@
-// Package upstream mounts MCP servers and makes calls to them. To mount a server means to connect to it, detect its
-// protocol era, do the handshake, and read its lists. The package starts processes and opens connections.
+// Package upstream mounts MCP servers and makes calls to them. A row is the configuration of one server. To mount a
+// server means to connect to it, detect its protocol era, do the handshake, and read its lists. The package starts
+// processes and opens connections.
 //
 // A broken server does not affect the others: each server is mounted independently, with its own time limits.
 // [Fleet.Run] owns all goroutines and child processes, and returns when all of them have ended. If Drawbridge is
@@ -7,8 +8,8 @@
 // single connection are changed. From a result, the server info and Drawbridge's own members in _meta are removed.
 //
 // Data that a server stores for one principal is never shown to another principal. Only callers of the same principal
-// share a connection, unless the server's row permits more. Server requests during a call (sampling, elicitation,
-// roots) reach only the caller of that call.
+// share a connection, unless the server's row permits all callers to share it. Server requests during a call (sampling,
+// elicitation, roots) reach only the caller of that call.
 //
 // A call fails if the server sends no response and no progress within the time limit. It also fails after ten times
 // that limit. While a server request waits for the caller's answer, only the second limit counts. A slow caller does
@@ -37,14 +38,17 @@ import (
 
 // RunReaperProcess must be called first in main, and in TestMain of tests that mount servers. Drawbridge runs its own
 // executable again as a reaper, which ends the processes that a server leaves behind (see package process). In a reaper
-// process RunReaperProcess never returns; in all other processes it does nothing. If a program does not call it, its
-// servers are killed when the program dies, but their child processes may stay.
+// process RunReaperProcess never returns; in all other processes it returns at once. If a program does not call it, no
+// reaper is used. If that program is killed, only Linux ends its servers, and the servers' child processes may keep
+// running.
 func RunReaperProcess() { process.RunIfReaper() }
 
-// MountedVariable is the environment variable that a fleet sets for each server that it starts.
+// MountedVariable is the environment variable that a fleet sets for each server that it starts. A Drawbridge that finds
+// it in its environment was started by another Drawbridge.
 const MountedVariable = process.MountedVariable
 
-// A MountStore stores the results of mounts for later processes. Its errors are logged and have no other effect.
+// A MountStore stores the results of mounts, so that a later process can read them. The parameter row is the hash of
+// the server's row, see config.Server.Hash. An error is logged and has no other effect.
 type MountStore interface {
 	// RecordAttempt stores that a server is about to be mounted. It is called before the server is started or
 	// connected.
@@ -57,17 +61,19 @@ type MountStore interface {
 
 // FleetOptions configure one fleet. Fleets that share servers may have different FleetOptions. The zero value works.
 type FleetOptions struct {
-	// KnownListings contains the last listing of each server, by row hash. LastStatuses contains the last status of
-	// each server, by row hash. The fault of a last status is reported until another fault occurs.
+	// KnownListings contains the last listing of each server that an earlier process stored. LastStatuses contains the
+	// last stored status of each server. The keys are config.Server.Hash. The fault of a last status is reported until
+	// another fault occurs.
 	KnownListings map[string]drawbridge.Listing
 	LastStatuses  map[string]drawbridge.ServerStatus
-	// OnListed is called with every listing. OnNotification is called with the notifications that a server sends
-	// outside calls, except list changes. Both may be called for several servers concurrently; for one server, OnListed
-	// is called in order. OnNotification must not block. Both may be nil.
+	// OnListed is called with each new listing of a server. OnNotification is called with the notifications that a
+	// server sends outside calls, except list changes. Both may be called for several servers concurrently; for one
+	// server, OnListed is called in order. OnNotification must not block. Both may be nil.
 	OnListed       func(context.Context, drawbridge.Listing)
 	OnNotification func(drawbridge.ServerNotification)
-	// AdmitCall returns an error for a call that the last published listing does not permit. If it is set, a call waits
-	// until the listing of a new connection was published. It may be nil.
+	// AdmitCall is called before a call is sent; if it returns an error, the call fails with that error. It must return
+	// an error for a call that the last published listing does not permit. Before AdmitCall is called on a new
+	// connection, the call waits until the listing for that connection was published. AdmitCall may be nil.
 	AdmitCall func(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) error
 	// CallObservers are called at the end of each call, unless the caller cancelled it.
 	CallObservers []CallObserver
@@ -88,17 +94,18 @@ type Options struct {
 	Logger *slog.Logger
 	// Version is the version that Drawbridge reports to servers.
 	Version string
-	// MountStore may be nil.
+	// MountStore stores the results of mounts; nil stores none.
 	MountStore MountStore
-	// Principal owns the primary session of each server, which is listed. Callers of other principals get their own
-	// connections.
+	// Principal is the owner of the primary session of each server. The server is listed on that session. Callers of
+	// other principals get their own connections.
 	Principal string
-	// Roots are the directories that Drawbridge returns for roots/list on shared connections.
+	// Roots are the directories with which Drawbridge itself answers a server's roots/list on shared connections.
 	Roots []Root
-	// InheritEnv passes Drawbridge's whole environment to stdio servers, unless their row specifies otherwise. Known
-	// secrets are not passed.
+	// InheritEnv passes Drawbridge's whole environment to stdio servers, except known secrets. A row can override it
+	// with EnvIsolation.
 	InheritEnv bool
-	// Keeper resolves ${keychain:NAME} in rows; nil resolves none.
+	// Keeper returns the secrets for references of the form ${keychain:NAME} in rows. If it is nil, such references
+	// cannot be resolved.
 	Keeper secrets.SecretGetter
 	// Elicitation determines which servers may send elicitation requests, and how many.
 	Elicitation ElicitationRules
@@ -109,14 +116,15 @@ type Options struct {
 	// ExpiryTime returns the time with which the expiry of a sign-in is compared: now, or a later time if the clock was
 	// set back. Nil means now.
 	ExpiryTime func(now time.Time) time.Time
-	// HTTPClient sends the requests to HTTP servers; nil means a new client for each connection. It must not have a
-	// Timeout.
+	// HTTPClient sends the requests to HTTP servers; nil means a new client for each connection. Its Timeout must be 0,
+	// since a Timeout would also end event streams.
 	HTTPClient *http.Client
 
 	// For the durations below, zero means the default that the comment states. A negative duration is an error, except
 	// for IdleStop, where it means that servers are never stopped.
 
-	// ProbeTimeout is how long a server has to answer server/discover, which shows whether it is stateless: 3 s.
+	// ProbeTimeout is how long a server has to answer server/discover: 3 s. After that time, initialize is sent to the
+	// server, as to a stateful server.
 	ProbeTimeout time.Duration
 	// ConnectTimeout bounds connecting and the handshake, and separately the reading of the lists: 60 s.
 	ConnectTimeout time.Duration
@@ -125,9 +133,9 @@ type Options struct {
 	CallTimeout time.Duration
 	// IdleStop is how long a stdio server may be without calls before it is stopped: 15 min.
 	IdleStop time.Duration
-	// RefreshEvery is the minimum time between two refreshes that are caused by list_changed notifications: 5 s.
+	// RefreshEvery is the minimum time between two listings of a server that its list_changed notifications cause: 5 s.
 	RefreshEvery time.Duration
-	// ParkTime is how long a stateless caller's call waits for answers to server requests: 10 min.
+	// ParkTime is how long a call of a stateless caller waits for the caller's answers to server requests: 10 min.
 	ParkTime time.Duration
 	// CloseGrace is how long Drawbridge waits after each step of stopping a stdio server: 1 s.
 	CloseGrace time.Duration
@@ -189,18 +197,18 @@ type Fleet struct {
 	options FleetOptions
 	// ownsPool is set if no other fleet uses the pool. The pool then starts and ends with this fleet.
 	ownsPool bool
-	// started is closed when Run has begun.
+	// started is closed when the fleet's Run has begun.
 	started chan struct{}
 
 	mu     sync.Mutex // guards the fields below
-	active bool       // Run is running and its ctx has not ended
+	active bool       // Run is running and its ctx is not done
 	order  []drawbridge.ServerID
 	byName map[drawbridge.ServerID]*managedServer
-	held   map[drawbridge.ServerID]config.Server // the rows of servers that Hold keeps from starting
+	held   map[drawbridge.ServerID]config.Server // the rows that Hold added, before Release
 }
 
 // NewFleet returns a fleet for rows in configuration order, with a pool of its own. It starts nothing before Run. It
-// returns an error for an invalid option, for two rows with the same name, and for a row that may not be mounted.
+// returns an error for an invalid option, for two rows with the same name, and for a row whose Phase is not Idle.
 func NewFleet(ctx context.Context, rows []config.Server, o Options) (*Fleet, error) {
 	p, err := NewPool(ctx, o)
 	if err != nil {
@@ -214,8 +222,8 @@ func NewFleet(ctx context.Context, rows []config.Server, o Options) (*Fleet, err
 	return f, nil
 }
 
-// NewFleet returns a fleet that shares its servers with the pool's other fleets. The fleet's Run must end before the
-// pool's Run ends. The errors are the same as for the function NewFleet.
+// NewFleet returns a fleet that shares its servers with the pool's other fleets. part contains the options of this
+// fleet. The fleet's Run must end before the pool's Run ends. The errors are the same as for the function NewFleet.
 func (p *Pool) NewFleet(rows []config.Server, part FleetOptions) (*Fleet, error) {
 	if part.Environ == nil {
 		part.Environ = os.Environ()
@@ -231,15 +239,16 @@ func (p *Pool) NewFleet(rows []config.Server, part FleetOptions) (*Fleet, error)
 	return f, nil
 }
 
-// SetRemembered replaces KnownListings and LastStatuses. The new values apply to servers that are added later.
+// SetRemembered replaces the options KnownListings and LastStatuses of the fleet. The new values apply to servers that
+// are added later.
 func (f *Fleet) SetRemembered(known map[string]drawbridge.Listing, last map[string]drawbridge.ServerStatus) {
 	f.pool.mu.Lock()
 	defer f.pool.mu.Unlock()
 	f.options.KnownListings, f.options.LastStatuses = known, last
 }
 
-// Add adds a server to the fleet. If Run is running, the server is mounted. Add returns an error for a name in use and
-// for a row that may not be mounted.
+// Add adds a server to the fleet. If Run is running and OnDemand is not set, Add starts to mount the server. Add
+// returns an error for a name in use and for a row whose Phase is not Idle.
 func (f *Fleet) Add(row config.Server) error {
 	f.mu.Lock()
 	if err := f.checkRow(row); err != nil {
@@ -277,8 +286,8 @@ func (f *Fleet) addAndUnlock(row config.Server) {
 	}
 }
 
-// mountOrNotify mounts a server, unless servers are mounted on demand. If the fleet shares its servers and the server
-// is already listed, it also publishes the listing to the fleet.
+// mountOrNotify starts to mount a server, unless OnDemand is set. If the pool has several fleets, another fleet may
+// have mounted the server before. mountOrNotify then publishes the existing listing to this fleet.
 func (f *Fleet) mountOrNotify(e *managedServer) {
 	if !f.pool.o.OnDemand {
 		e.mount()

@@ -13,8 +13,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// discover sends server/discover. If the server is stateless, it stores the result in the session. It returns the
-// protocol eras that both server and Drawbridge support.
+// discover sends server/discover and returns the protocol eras that both server and Drawbridge support. If the server
+// supports the stateless era, discover stores the server's data in the session. If the server refuses the protocol
+// version but lists it as supported, discover sends the request once more.
 func (s *session) discover(ctx context.Context) (era drawbridge.ProtocolEra, err error) {
 	params := interop.ToModernParams(nil, s.server.ownRequestMeta(mcp.Version20260728))
 	result, err := s.sendRequest(ctx, mcp.MethodDiscover, params)
@@ -35,15 +36,18 @@ func (s *session) discover(ctx context.Context) (era drawbridge.ProtocolEra, err
 }
 
 // fullCapabilities are all client capabilities that Drawbridge knows: server requests, apps and skills. The primary
-// session declares them, since some servers list a tool only for clients that support it.
+// session declares them, since some servers list a tool only for clients that declare the capability that the tool
+// needs.
 const fullCapabilities = `{"roots":{},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},` +
 	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]},"io.modelcontextprotocol/skills":{}}}`
 
-// initialize sends initialize to a stateful server and stores the result in the session. With an opener, the session
-// declares the capabilities and version of the opener's caller. Drawbridge's roots are added if the caller declares
-// none. Without an opener, the session is shared and declares fullCapabilities: some servers list tools that send
-// requests only for clients that accept them. A caller that accepts requests calls those tools on an extra session. On
-// the shared session, all server requests except roots/list are refused.
+// initialize sends the request initialize to a stateful server and stores the result in the session. opener is the call
+// for which an extra session is opened. The session then declares the capabilities and the protocol version of that
+// call's caller. Drawbridge's roots are added if the caller declares none.
+//
+// If opener is nil, callers with different capabilities share the session, and the session declares fullCapabilities.
+// Some servers list tools that send requests only for clients that accept such requests. A caller that accepts requests
+// calls those tools on an extra session. On the shared session, all server requests except roots/list are refused.
 func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error {
 	s.openingCall = opener
 	version, capabilities := mcp.Version20251125, json.RawMessage(fullCapabilities)

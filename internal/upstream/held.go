@@ -7,8 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// Hold adds a server that is not started before Release, or before it is called, mounted, watched or signed in to.
-// Until then the server has no status and cannot be listed. Hold returns the same errors as Add.
+// Hold adds a server to the fleet without starting it. The server is added as by Add when Release is called, or when
+// the server is called, mounted, watched or signed in to. Until then Status does not report the server, and Relist does
+// nothing. Hold returns the same errors as Add.
 func (f *Fleet) Hold(row config.Server) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,8 +40,8 @@ func (f *Fleet) isHeld(id drawbridge.ServerID) bool {
 	return held
 }
 
-// awaitServer waits until Run has begun and returns the server. It releases the server if it is held. The first calls
-// may arrive before Run.
+// awaitServer waits until Run has begun, since the first calls may arrive earlier. It then releases the server if it is
+// held, and returns the server.
 func (f *Fleet) awaitServer(ctx context.Context, id drawbridge.ServerID) (*managedServer, error) {
 	select {
 	case <-f.started:

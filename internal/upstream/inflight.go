@@ -17,13 +17,14 @@ import (
 // maxQueuedNotifications is how many notifications are queued for a slow caller; later notifications are dropped.
 const maxQueuedNotifications = 4096
 
-// maxDurationFactor is the longest duration of a call with progress, as a multiple of its silence limit.
+// maxDurationFactor times the silence limit of a call is the longest duration of the call, even if the server reports
+// progress. The silence limit is the longest time without a response or a progress notification.
 const maxDurationFactor = 10
 
 // wakeAfter is how long a call is silent before its server is woken, see callWaker. Nearly every call ends sooner.
 const wakeAfter = 5 * time.Second
 
-// maxCallDuration returns the longest duration of a call with progress. limit is the silence limit of the call.
+// maxCallDuration returns the longest duration of a call, even with progress. limit is the silence limit of the call.
 func maxCallDuration(limit time.Duration) time.Duration { return maxDurationFactor * limit }
 
 // A callTimeoutError reports a call that exceeded a time limit. errors.Is reports it as context.DeadlineExceeded.
@@ -49,7 +50,7 @@ func (l *callTimeoutError) Error() string {
 // Is reports whether target is context.DeadlineExceeded.
 func (l *callTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// A callTarget is the session that a call runs on.
+// A callTarget handles the messages that the server sends during a call. It is the session that the call runs on.
 type callTarget interface {
 	// HandleNotification handles a notification about the server, such as a list change, that arrived during the call.
 	HandleNotification(method string, params json.RawMessage)
@@ -57,14 +58,14 @@ type callTarget interface {
 	// RecordNotification stores a notification about the call, so that people can read it.
 	RecordNotification(method string, params json.RawMessage)
 
-	// AnswerServerRequest answers a server request that arrived during call. The results are as for HandleRequest of
-	// [transport.Handler]. It may send the request to the call's Peer.
+	// AnswerServerRequest answers a server request that arrived during call. It may send the request to the call's
+	// Peer. The results are the same as for HandleRequest of [transport.Handler].
 	AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result,
 		errorObject json.RawMessage)
 }
 
-// A callWaker is a callTarget that can be woken. A server that has read a call may stall in its language runtime, and
-// continues when it reads another line. Wake sends such a line. It must not block.
+// A callWaker is a callTarget that can wake its server. A server that has read a call may stall in its language
+// runtime, and continues when it reads another line. Wake sends such a line. Wake must not block.
 type callWaker interface {
 	Wake()
 }
@@ -87,15 +88,15 @@ type inFlightCall struct {
 	mu              sync.Mutex
 	over            bool
 	silenceDeadline time.Time // when the call exceeds the silence limit
-	// openQuestions counts the server requests that wait for the caller's answer. The silence limit is paused while
-	// there are any.
+	// openQuestions counts the server requests that wait for the caller's answer. While it is not 0, the silence limit
+	// is paused.
 	openQuestions int
 	notes         []queuedNotification
 	pump          sync.WaitGroup
 	delivering    bool // deliverNotifications is running
 
-	// answering counts the server requests in progress. ended is closed when the call is over, after the server was
-	// notified if that is necessary.
+	// answering counts the server requests in progress. ended is closed when the call is over. If the call was
+	// cancelled, the cancellation was then sent to the server.
 	answering sync.WaitGroup
 	ended     chan struct{}
 }
@@ -110,8 +111,9 @@ var (
 	_ transport.ReconnectListener = (*inFlightCall)(nil)
 )
 
-// newInFlightCall returns a new in-flight call, which must be ended with finish. limit is how long the call may be
-// silent. The logger receives the errors of notifications that the caller did not accept.
+// newInFlightCall returns a new in-flight call, which must be ended with finish. limit is the silence limit: how long
+// the server may send neither a response nor progress. logger receives the errors of notifications that the caller did
+// not accept.
 func newInFlightCall(ctx context.Context, server callTarget, call drawbridge.Call, limit time.Duration,
 	logger *slog.Logger) *inFlightCall {
 	x := &inFlightCall{
@@ -133,8 +135,8 @@ func (x *inFlightCall) Context() context.Context { return x.ctx }
 // Call returns the call.
 func (x *inFlightCall) Call() drawbridge.Call { return x.call }
 
-// finish waits until all queued notifications were delivered, and ends the call. If the call exceeded a time limit,
-// finish returns a *callTimeoutError without Setting.
+// finish waits until all queued notifications were delivered, ends the call, and waits until the server requests in
+// progress were answered. If the call exceeded a time limit, finish returns a *callTimeoutError without Setting.
 func (x *inFlightCall) finish() error {
 	x.mu.Lock()
 	x.over = true
@@ -244,7 +246,8 @@ func (x *inFlightCall) deliverNotifications() {
 	}
 }
 
-// OnReconnectRequest passes the server's request to reconnect to the caller.
+// OnReconnectRequest is called when the server asks its client to reconnect after a pause. It sends the same request to
+// the caller, if the call's Peer supports that.
 func (x *inFlightCall) OnReconnectRequest(after time.Duration) {
 	if p, ok := x.call.Peer.(drawbridge.ReconnectRequester); ok {
 		p.RequestReconnect(after)
@@ -264,8 +267,8 @@ func (x *inFlightCall) pauseTimeout() (release func()) {
 	}
 }
 
-// HandleRequest answers a server request that belongs to the call. The request is sent to the caller if the caller
-// accepts such requests.
+// HandleRequest answers a server request that belongs to the call. It sends the request to the caller if the caller
+// accepts such requests; otherwise Drawbridge answers or refuses the request.
 func (x *inFlightCall) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	x.mu.Lock()
@@ -282,7 +285,7 @@ func (x *inFlightCall) HandleRequest(ctx context.Context, method string, params 
 	defer context.AfterFunc(x.ctx, cancel)()
 	result, errorObject = x.server.AnswerServerRequest(ctx, x.call, method, params)
 	if x.ctx.Err() != nil {
-		<-x.ended // if the answer arrived before the cancellation, the server would continue the call
+		<-x.ended // the cancellation must be sent first, or the server would continue the call
 	}
 	return result, errorObject
 }

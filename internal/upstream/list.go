@@ -48,9 +48,9 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 	return nil
 }
 
-// readListing reads all lists on a session. A list that cannot be read keeps its last known content. If a server
-// reconnects before its budget permits another listing, readListing returns the last listing. The server is then listed
-// when the budget permits it.
+// readListing reads all lists of the server on the session s. A list that cannot be read keeps its last known content.
+// began is not zero if the server was just mounted. If the server's relistBudget then does not permit a listing yet,
+// readListing returns the last listing. It also requests another listing, which is made when the budget permits it.
 func (e *managedServer) readListing(ctx context.Context, s *session, began time.Time) (drawbridge.Listing,
 	listingOutcome, error) {
 	last, _ := e.listing.get()
@@ -72,10 +72,10 @@ func (e *managedServer) readListing(ctx context.Context, s *session, began time.
 	return l, out, err
 }
 
-// Relist lists a connected server again and returns when the listing was published, since a server need not send
-// notifications of changes. If the server is being connected, Relist waits for that. If the server is not connected,
-// Relist does nothing and returns false, since the server is listed at its next start. It returns an error for an
-// unknown name. If the tools could not be listed, it returns an error and nothing is published.
+// Relist lists a connected server again, and returns when the new listing was published. It is necessary because a
+// server need not send notifications of changes. If the server is being connected, Relist first waits for that. If the
+// server is not connected, Relist does nothing and returns false; the server is listed at its next start. Relist
+// returns an error for an unknown name. If the tools could not be listed, it returns an error and publishes nothing.
 func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error) {
 	if f.isHeld(id) {
 		return false, nil

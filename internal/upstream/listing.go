@@ -32,7 +32,9 @@ const (
 	maxNameBytes  = 256
 )
 
-// A listKind describes one of the four lists of a server. of returns the field of a listing that contains the list.
+// A listKind describes one of the four lists of a server. method requests the list, and member is the list's name in
+// the result. capability is the name of the capability that a server with that list declares. of returns the field of a
+// listing that contains the list.
 type listKind struct {
 	method, member, capability string
 	of                         func(*drawbridge.Listing) *[]json.RawMessage
@@ -57,9 +59,9 @@ type serverList struct {
 	leftOut []string
 }
 
-// A listReader reads all lists of a server, each page by page. Reading is bounded for every response of the server. A
-// list that cannot be read keeps its last known content and does not affect the other lists. Items are stored
-// unchanged.
+// A listReader reads all lists of a server, each page by page. The number and the size of the pages are bounded,
+// whatever the server sends. A list that cannot be read keeps its last known content and does not affect the other
+// lists. Items are stored unchanged.
 type listReader struct {
 	// Request sends a request and returns its result; an error response is a *transport.ResponseError. It is called
 	// from several goroutines.
@@ -195,7 +197,8 @@ func (o listReader) readPage(ctx context.Context, k listKind, cursor json.RawMes
 	return result, err
 }
 
-// mergeCacheHint merges the cache hint of a page into the hint of the list, which is the strictest of all pages.
+// mergeCacheHint merges the cache hint of a page into the hint of the list. The result has the shortest TTL of all
+// pages, and is public only if all pages are public.
 func (l *serverList) mergeCacheHint(result json.RawMessage) {
 	if rawjson.Get(result, "ttlMs") == nil && rawjson.Get(result, "cacheScope") == nil {
 		return
@@ -214,8 +217,9 @@ func checkHeaderParams(tool json.RawMessage) error {
 	return err
 }
 
-// checkItemName returns an error for a name that some stores cannot store: one with a NUL character or invalid UTF-8. A
-// tool with such a name could not be pinned, and all tools of its server would then not be shown.
+// checkItemName returns an error for an item whose name or URI template contains a NUL character or invalid UTF-8. Some
+// databases cannot store such text. Drawbridge could then not store the approved definition (the pin) of a tool with
+// such a name, and would show no tool of its server.
 func checkItemName(item json.RawMessage) error {
 	for _, member := range []string{"name", "uriTemplate"} {
 		switch name := rawjson.GetString(item, member); {

@@ -58,8 +58,9 @@ func (s *session) setLogLevel(ctx context.Context, level string) {
 	s.logLevel = level
 }
 
-// raiseLogLevel sends the log level that a stateless call requests to a stateful server, if that level is more verbose
-// than the current one. The caller's own handler drops lines that it did not request.
+// raiseLogLevel makes a stateful server send the log lines that a stateless call requests. If the call requests a more
+// verbose level than the session's current level, raiseLogLevel sends that level to the server. The server then also
+// sends lines that other callers did not request; the handler of each caller drops these lines.
 func (s *session) raiseLogLevel(ctx context.Context, call drawbridge.Call) {
 	if s.era != drawbridge.Legacy || call.Caller.Era != drawbridge.Modern {
 		return
@@ -76,8 +77,9 @@ func (s *session) raiseLogLevel(ctx context.Context, call drawbridge.Call) {
 	}
 }
 
-// ForwardNotification sends a notification of a caller to the servers that have a session for that caller. session is
-// the ID of the caller's session. A server that does not accept the notification within notifyTimeout is skipped.
+// ForwardNotification sends a notification of a caller to each stateful server that has a session for that caller and
+// may receive the notification. session is the ID of the caller's session. A server that does not accept the
+// notification within notifyTimeout is skipped.
 func (f *Fleet) ForwardNotification(ctx context.Context, session, method string, params json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -98,8 +100,9 @@ func (f *Fleet) ForwardNotification(ctx context.Context, session, method string,
 	work.Wait()
 }
 
-// EndSession closes the connections that were opened for the caller with that session ID, and deletes its log level. It
-// does not wait until the connections are closed.
+// EndSession closes the connections that were opened for the caller with that session ID, and deletes its log level.
+// Shared connections then get the most verbose of the remaining levels. EndSession does not wait until the connections
+// are closed.
 func (f *Fleet) EndSession(session string) {
 	if session == "" {
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 )
 
-// A managedServer is one server of the pool. It has a primary session, which is kept open and listed, and extra
-// sessions for callers that cannot share the primary session. Each session has one goroutine that opens, watches and
-// closes it.
+// A managedServer is one server of the pool. It has a primary session, which is kept open and on which the server is
+// listed. It has extra sessions for callers that cannot share the primary session. Each session has one goroutine that
+// opens, watches and closes it.
 //
 // The fields config and ctx do not change. The state is divided into parts, each with its own lock; see sessionSet for
 // the order of locks.

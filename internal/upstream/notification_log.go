@@ -17,9 +17,10 @@ const (
 	// maxRecentNotifications is how many notifications of a server are stored.
 	maxRecentNotifications = 50
 	// maxNotificationText is the length in bytes to which the params of a stored notification are cut.
-	// maxNotificationMethod is that length for its method.
+	// maxNotificationMethod is the length in bytes to which its method is cut.
 	maxNotificationText, maxNotificationMethod = 500, 100
-	// maxSecretText is the length in bytes of the longest secret that is still recognized where the params are cut.
+	// maxSecretText is how many bytes after maxNotificationText are also searched for secrets. A secret of that length
+	// is thus recognized even if the stored text ends within the secret.
 	maxSecretText = 8 << 10
 	// maxCountedMethods is how many methods are counted separately. All other methods are counted together as
 	// otherMethods.

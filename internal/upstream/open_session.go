@@ -13,8 +13,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A sessionOpener opens one session. It determines the server's protocol era with server/discover. If the server does
-// not answer that request, it sends initialize, in a new process if the first process exited or stays silent.
+// A sessionOpener opens one session. It determines the server's protocol era with the request server/discover. If the
+// server refuses that request or does not answer it, the opener sends initialize. It starts a new process for that if
+// the first process exited or stays silent.
 type sessionOpener struct {
 	server *managedServer
 	key    sessionKey
@@ -127,7 +128,7 @@ func (g sessionOpener) probeAndOpen(ctx context.Context) (*session, drawbridge.P
 
 // handshakeSlowServer sends initialize to a server that did not answer server/discover. The server may only start
 // slowly, for example because npx has to download it. A restart would also restart the download. Therefore a new
-// process is started only after half of the remaining time.
+// process is started only if initialize was not answered within half of the remaining time.
 func (g sessionOpener) handshakeSlowServer(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
 	half := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -158,9 +159,10 @@ func (g sessionOpener) openLegacy(ctx context.Context) (*session, drawbridge.Pro
 	return g.handshakeLegacy(ctx, s)
 }
 
-// handshakeLegacy sends initialize. A server whose row has no type and that refuses Streamable HTTP is tried with
-// HTTP+SSE (2025-11-25, Transports, Backwards Compatibility). A server that refuses initialize gets server/discover
-// once more: it may have started slowly, or may have become stateless since its era was stored.
+// handshakeLegacy sends initialize on the session s. If the server refuses Streamable HTTP and its row does not specify
+// a transport, handshakeLegacy connects with HTTP+SSE (2025-11-25, Transports, Backwards Compatibility). If the server
+// answers initialize with an error, a shared session sends server/discover once more. The server may have started
+// slowly, or may have become stateless since its era was stored.
 func (g sessionOpener) handshakeLegacy(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
 	err := s.initialize(ctx, g.openingCall)
 	if err == nil {
@@ -183,8 +185,8 @@ func (g sessionOpener) handshakeLegacy(ctx context.Context, s *session) (*sessio
 	return nil, 0, g.closeFailed(s, err)
 }
 
-// mayBeSSEOnly reports whether err is an HTTP status with which servers that support only HTTP+SSE refuse Streamable
-// HTTP.
+// mayBeSSEOnly reports whether a server over HTTP may support only HTTP+SSE. Its row must not specify a transport, and
+// err must be a status with which such servers refuse Streamable HTTP.
 func (g sessionOpener) mayBeSSEOnly(err error) bool {
 	status, ok := errors.AsType[*transport.HTTPStatusError](err)
 	return ok && g.server.config.Type == "" && g.server.config.URL != "" &&

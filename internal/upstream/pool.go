@@ -17,11 +17,12 @@ import (
 )
 
 // A Pool contains servers that several fleets share. Two rows with the same content, after variables were expanded, are
-// one server. A server is shut down when its last fleet is removed. The methods may be called from several goroutines.
+// treated as one server. A server is shut down when it was removed from its last fleet. The methods may be called from
+// several goroutines.
 type Pool struct {
 	o    Options
 	dial dialFunc
-	// ctx is the context of NewPool without its cancellation, since servers are shut down in order, see shutDown.
+	// ctx is the context of NewPool without its cancellation, since only shutDown ends the servers.
 	ctx            context.Context
 	work           sync.WaitGroup // all goroutines; only startWorker adds to it
 	parkedCalls    *interop.ParkedCalls
@@ -61,8 +62,8 @@ func NewPool(ctx context.Context, o Options) (*Pool, error) {
 // errRunning is returned by a second Run.
 var errRunning = errors.New("it is running or was run before")
 
-// Run permits servers to be mounted until ctx ends. It returns when every connection is closed and every child process
-// has ended. It returns an error if the pool was run before.
+// Run permits the fleets to mount servers until ctx ends. It returns when every connection is closed and every child
+// process has ended. It returns an error if the pool was run before.
 func (p *Pool) Run(ctx context.Context) error {
 	if err := p.startRun(); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (p *Pool) attachFleet(f *Fleet, row config.Server) *managedServer {
 }
 
 // detachFleet removes the fleet from a server. It reports whether the server now has no fleet. The caller must then
-// shut down the server, which is not found for other rows any more.
+// shut down the server; attachFleet does not return that server any more.
 func (p *Pool) detachFleet(f *Fleet, e *managedServer) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,8 +155,8 @@ func (p *Pool) dropServer(e *managedServer) {
 	p.order = slices.DeleteFunc(p.order, func(other *managedServer) bool { return other == e })
 }
 
-// fingerprint returns a key for servers with the same row and, if the row inherits it, the same environment. The key is
-// a hash of secrets and must not be stored on disk.
+// fingerprint returns a key for servers with the same row. If a server inherits Drawbridge's environment, servers with
+// different environments have different keys. The key is a hash of secrets and must not be stored on disk.
 func (p *Pool) fingerprint(row config.Server, environ []string) string {
 	inherited := ""
 	if p.inheritsEnv(row) {

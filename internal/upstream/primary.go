@@ -16,12 +16,13 @@ const (
 	// The pause between attempts to mount a server doubles from minRemountPause to maxRemountPause.
 	minRemountPause = 500 * time.Millisecond
 	maxRemountPause = 60 * time.Second
-	// stableSessionAge is how long a session must have been open for the pause to be reset when the session is lost.
+	// stableSessionAge is how long a session must have been open before it was lost, so that the pause starts again at
+	// minRemountPause.
 	stableSessionAge = time.Minute
 )
 
-// runPrimary keeps the server mounted and listed. It returns when the server is idle or shut down, and with OnDemand
-// also when the session is lost.
+// runPrimary keeps the server mounted and listed. It returns when the server is idle or shut down. With OnDemand it
+// also returns when the session is lost or could not be opened.
 func (e *managedServer) runPrimary() {
 	pause := minRemountPause
 	for {
@@ -43,8 +44,8 @@ func (e *managedServer) runPrimary() {
 	}
 }
 
-// closeAndAwaitRemount closes a session and waits for the pause. It reports whether the server must then be mounted
-// again. s is nil after a failed attempt.
+// closeAndAwaitRemount closes the primary session s, which ended because of why, and waits for the pause. After a
+// failed attempt to mount, s is nil. closeAndAwaitRemount reports whether the server must then be mounted again.
 func (e *managedServer) closeAndAwaitRemount(s *session, why error, pause time.Duration) bool {
 	ending, idle := e.ctx.Err() != nil, why == errIdle
 	switch {
@@ -95,8 +96,9 @@ func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
 	}
 }
 
-// keepPrimaryRunning reports whether a caller waits for the primary session or a listing is due. Otherwise it marks the
-// primary loop as ended, and runPrimary must return.
+// keepPrimaryRunning reports whether runPrimary must continue: a caller waits for the primary session, or the server
+// must be listed again. Otherwise it marks runPrimary as ended, and runPrimary must return. idle is set if the session
+// ended because it was idle.
 func (e *managedServer) keepPrimaryRunning(idle bool) bool {
 	if e.sessions.isPrimaryWanted() {
 		return true
@@ -143,7 +145,7 @@ func (e *managedServer) finishPrimary() {
 const slowStart = 8 * time.Second
 
 // watchSlowStart reports a fault in the server's status if the start takes longer than slowStart. The start continues:
-// the fault is for people who read the status meanwhile. stop ends the watching.
+// the fault is for people who read the status meanwhile. stop must be called when the start has ended.
 func (e *managedServer) watchSlowStart() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	if !e.workers.start(func() {

@@ -81,12 +81,14 @@ func (e *managedServer) idleTimeout(s *session) time.Duration {
 	return limit
 }
 
-// unusedPrimaryIdle is how long the primary session stays open after the listing if all callers use other sessions.
+// unusedPrimaryIdle is the idle timeout of a stdio server's primary session that no call has used, while a session
+// shared by client kind is open. The process of the primary session is then not needed.
 const unusedPrimaryIdle = 5 * time.Second
 
-// retireIfIdle removes an idle session from the usable sessions, or returns how long the session may still be idle. It
-// reads the watch set while sessions.mu is held. Watch changes the watch set first and then looks for the session. Thus
-// either the session stays open or Watch opens another.
+// retireIfIdle removes a session from the usable sessions if it was idle long enough, and then returns 0 or less.
+// Otherwise it returns how long the session may still be idle. It reads the watch set while sessions.mu is held. Watch
+// changes the watch set first and then looks for the session. Thus either the session stays open or Watch opens another
+// session.
 func (e *managedServer) retireIfIdle(s *session) (left time.Duration) {
 	p := &e.sessions
 	p.mu.Lock()

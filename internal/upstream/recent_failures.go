@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// recentFailureWindow is how long the failure of an attempt is used as the result of further attempts, which would most
-// likely fail too.
+// recentFailureWindow is how long after a failed attempt the same attempt is not made again. It would most likely fail
+// too, so the stored error is returned instead.
 const recentFailureWindow = 500 * time.Millisecond
 
 // recentFailures stores the errors of recently failed attempts by key. The zero value is empty. Its methods must not be

@@ -21,7 +21,8 @@ type secretRedactor struct {
 }
 
 const (
-	// minSecret is the minimum length in bytes of a secret. A shorter value may be an ordinary word.
+	// minSecret is the minimum length in bytes of a secret. A shorter value is not redacted, since it may be an
+	// ordinary word.
 	minSecret = 6
 	// maxConfiguredSecrets and maxTokens bound the number of stored secrets.
 	maxConfiguredSecrets = 500
@@ -56,8 +57,8 @@ func (v *secretRedactor) addToken(token string) {
 	v.tokens = appendSecret(v.tokens, token, maxTokens)
 }
 
-// appendSecret appends each line of a value to a list of secrets, without a scheme name such as Bearer. It deletes the
-// oldest entries if the list has more than most entries.
+// appendSecret appends each line of value to a list of secrets, without a scheme name such as Bearer. most is the
+// maximum length of the list; at the maximum, the oldest secrets are deleted.
 func appendSecret(list []string, value string, most int) []string {
 	for line := range strings.Lines(value) {
 		line = strings.TrimSpace(line)

@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// freeChangeBytes is how many bytes of a listing may change without delaying the next listing. The number of
-	// counted bytes decreases by forgottenBytesPerSecond.
+	// freeChangeBytes is how many bytes of a server's listings may change before its next listing is delayed. The count
+	// of changed bytes decreases by forgottenBytesPerSecond in each second.
 	freeChangeBytes         = 16 << 20
 	forgottenBytesPerSecond = 1 << 10
-	// wholeListingDivisor is the divisor for the part of the listing's size that counts with each change. The listing
-	// is read and saved as a whole even if only its order changed.
+	// wholeListingDivisor determines how much each change counts in addition to the changed bytes: the size of the
+	// listing divided by wholeListingDivisor. The whole listing is read and saved even if only its order changed.
 	wholeListingDivisor = 64
 	// resaveInterval is the minimum time between two saves of an unchanged listing, since each save writes the whole
 	// listing.
 	resaveInterval = time.Minute
 )
 
-// A relistBudget determines when a server may be listed again. Every change is stored permanently, so a server that
-// changed all its lists every few seconds would fill the disk. Ordinary servers never wait. The zero value is an unused
-// budget. The methods must be called from one goroutine.
+// A relistBudget determines when a server may be listed again. It counts the bytes that changed between listings. If
+// the count is too high, the next listing must wait until the count has decreased. Every change is stored permanently,
+// so a server that changed all its lists every few seconds would fill the disk. Ordinary servers never wait. The zero
+// value is an unused budget. The methods must be called from one goroutine.
 type relistBudget struct {
 	// spent is the number of changed bytes at the time at, after the decrease over time.
 	spent float64
@@ -75,8 +76,8 @@ func (b *relistBudget) decaySpent(now time.Time) {
 	b.at = now
 }
 
-// describeProblems returns an error that joins the problems of a listing. If the budget is exceeded, it adds the time
-// of the next listing. It returns nil if there are no problems.
+// describeProblems returns an error that joins the problems of a listing. If the next listing must wait, it adds the
+// time of that listing. It returns nil if there are no problems.
 func (b *relistBudget) describeProblems(troubles []string, now time.Time) error {
 	if wait := b.waitTime(now); wait > 0 {
 		until := now.Add(wait).UTC().Format(time.RFC3339)

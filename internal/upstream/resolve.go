@@ -12,16 +12,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A serverValueResolver resolves the references in a row to values from files, the keychain and commands. Commands run
-// with the environment Environ. Errors contain no resolved values. A value that cannot be sent unchanged is an error.
+// A serverValueResolver replaces the references in a server's row, such as ${keychain:NAME}, by values. The values come
+// from files, the keychain and commands. Commands run with the environment Environ. Errors contain no resolved values.
+// A value that cannot be sent unchanged, because it contains control characters, is an error.
 type serverValueResolver struct {
 	config.Server
 	Resolver *secrets.Resolver
 	Environ  []string
 }
 
-// resolvePairs returns the pairs of a member, "env" or "header", with their references resolved. A pair that cannot be
-// resolved is left out, since the server may not need it. missing contains a description of each such pair.
+// resolvePairs returns the pairs of a row's member, "env" or "header", with their references resolved. A pair that
+// cannot be resolved is left out, since the server may not need it. missing contains a description of each such pair.
 func (r serverValueResolver) resolvePairs(ctx context.Context, member string, pairs []config.NameValue) (
 	found []config.NameValue, missing []string) {
 	if len(r.DeferredValues) == 0 {
@@ -43,8 +44,8 @@ func (r serverValueResolver) resolvePairs(ctx context.Context, member string, pa
 }
 
 // resolveAuth returns the row's auth with its references resolved. It returns an error if any member cannot be
-// resolved, since a client that is registered with a secret needs it. The error names the member and contains no
-// secret.
+// resolved. No member can be left out, unlike a pair of resolvePairs, since a sign-in would fail without it. The error
+// names the member and contains no secret.
 func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, error) {
 	if r.Auth == nil {
 		return config.Auth{}, nil
@@ -71,8 +72,8 @@ func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, erro
 }
 
 // resolveKey returns the row's stored API key as a pair for the member, "env" or "header". It returns false if the row
-// has no key for that member. If the key cannot be read, the error names the credential. Without its key, the server
-// would start and refuse every call.
+// has no key for that member. If the key cannot be read, the error names the credential, and the server must not be
+// started. Without its key, the server would refuse every call.
 func (r serverValueResolver) resolveKey(ctx context.Context, member string) (config.NameValue, bool, error) {
 	target, name := r.KeyTarget()
 	if target != member {

@@ -15,7 +15,8 @@ import (
 type resourceSubscriptions struct {
 	// SendRequest sends a request and returns its result. An error response is a *transport.ResponseError.
 	SendRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
-	// Supported is set if the server declares resource subscriptions. Otherwise no subscription is requested.
+	// Supported is set if the server declares resource subscriptions. Otherwise update sends no request and returns all
+	// resources as refused.
 	Supported bool
 	// Logger receives errors that are reported nowhere else.
 	Logger *slog.Logger

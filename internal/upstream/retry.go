@@ -16,9 +16,11 @@ const (
 	maxRetryPause  = 2 * time.Second
 )
 
-// waitBeforeRetry waits before the next retry of a call and reports whether the retry is permitted. It returns false at
-// once if the fault does not permit a retry, and returns false when ctx ends. The pause has jitter, so that the callers
-// of a lost server do not retry all at once. harmless is as for drawbridge.Fault.MayRetry.
+// waitBeforeRetry waits before the next retry of a call and reports whether the retry is permitted. repeats is the
+// number of retries so far. harmless reports whether a second execution of the call is harmless, see
+// drawbridge.Fault.MayRetry. waitBeforeRetry returns false at once if maxCallRetries is reached or the fault does not
+// permit a retry. It returns false when ctx ends. The pause has jitter, so that the callers of a lost server do not
+// retry all at once.
 func waitBeforeRetry(ctx context.Context, repeats int, f *drawbridge.Fault, harmless bool) bool {
 	if repeats >= maxCallRetries || !f.MayRetry(harmless) {
 		return false
@@ -33,8 +35,8 @@ func waitBeforeRetry(ctx context.Context, repeats int, f *drawbridge.Fault, harm
 	}
 }
 
-// retryPause returns the pause before a retry. chance, from 0 to 1, selects a duration between three quarters and the
-// whole of the pause.
+// retryPause returns the pause before the next retry, after the number of retries in repeats. chance, from 0 to 1,
+// selects a duration between three quarters and the whole of the pause.
 func retryPause(repeats int, chance float64) time.Duration {
 	whole := min(minRetryPause<<min(repeats, 10), maxRetryPause)
 	return whole*3/4 + time.Duration(chance*float64(whole/4))

@@ -33,8 +33,8 @@ type serverHealth struct {
 	stderr        []string
 }
 
-// newServerHealth returns the health of a server that was not yet mounted. last is its stored status, or the zero
-// value.
+// newServerHealth returns the health of a server that was not yet mounted. last is the status that an earlier process
+// stored, or the zero value.
 func newServerHealth(last drawbridge.ServerStatus) serverHealth {
 	return serverHealth{attempted: make(chan struct{}), phase: drawbridge.Idle, lastFault: last.Fault,
 		stderr: last.Stderr, startMillis: last.StartMillis, confinement: last.Confined}
@@ -43,8 +43,9 @@ func newServerHealth(last drawbridge.ServerStatus) serverHealth {
 // markAttempted closes attempted, when the first attempt to mount has ended.
 func (h *serverHealth) markAttempted() { h.attemptedOnce.Do(func() { close(h.attempted) }) }
 
-// enter changes the state and returns the new state. The new state is NeedsSignIn instead of Faulted if the fault
-// requires a sign-in. If fault is nil, the last fault stays. news reports whether the fault must be logged.
+// enter changes the state to phase and returns the new state. The new state is NeedsSignIn instead of Faulted if the
+// fault requires a sign-in. If fault is nil, the last fault is kept. news is true if fault differs from the last logged
+// fault; the caller must then log it.
 func (h *serverHealth) enter(phase drawbridge.ServerPhase, fault error) (now drawbridge.ServerPhase, news bool) {
 	needed := oauth.SignInRequired(fault)
 	if phase == drawbridge.Faulted && needed.CanSignIn() {

@@ -21,8 +21,8 @@ type serverListing struct {
 	leftOut []string            // describes the items that are not shown to clients
 }
 
-// newServerListing returns a serverListing with a listing that an earlier process made. headers is as for
-// parseToolTraits.
+// newServerListing returns a serverListing with a listing that an earlier process made. headers is set if some
+// arguments of tools are also sent in HTTP headers.
 func newServerListing(known *drawbridge.Listing, headers bool) serverListing {
 	return serverListing{last: known, tools: parseToolTraits(known.Tools, headers)}
 }

@@ -12,9 +12,10 @@ import (
 
 var _ callTarget = (*session)(nil)
 
-// AnswerServerRequest answers a server request that arrived during call. If the caller declared the capability that the
-// request needs, the request is sent to the caller. Otherwise Drawbridge answers roots/list itself and refuses all
-// other requests.
+// AnswerServerRequest answers a server request that arrived during call. It sends the request to the caller if the
+// session was opened with the caller's capabilities and they permit the request. Otherwise Drawbridge refuses the
+// request. Only roots/list is answered with Drawbridge's own roots, on a shared session or if Drawbridge declared roots
+// for the caller.
 func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string,
 	params json.RawMessage) (result, errorObject json.RawMessage) {
 	capability := mcp.RequiredCapability(method)

@@ -20,8 +20,8 @@ func (e *managedServer) resolveValues(ctx context.Context, member string, pairs 
 	return found
 }
 
-// withKey appends the row's stored API key to the pairs of a member, "env" or "header". It replaces a pair with the
-// name of the key.
+// withKey appends the row's stored API key to the pairs of a member, "env" or "header". The key replaces a pair that
+// has the same name.
 func (e *managedServer) withKey(ctx context.Context, member string, pairs []config.NameValue) ([]config.NameValue,
 	error) {
 	key, ok, err := e.valueResolver().resolveKey(ctx, member)

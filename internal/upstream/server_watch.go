@@ -7,8 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A serverWatch stores the watch set of a server. Its methods may be called from several goroutines. They do not
-// acquire any other lock of the server, except the lock of its list of fleets.
+// A serverWatch stores the watch set of a server: the resources and tasks whose changes its fleets watch. Its methods
+// may be called from several goroutines. They do not acquire any other lock of the server, except the lock of its list
+// of fleets.
 type serverWatch struct {
 	changed chan struct{} // wakes the primary loop when wanted changes
 
@@ -30,8 +31,10 @@ func newServerWatch(changed chan struct{}) serverWatch {
 	return serverWatch{changed: changed, versionSignal: make(chan struct{}), appliedSignal: make(chan struct{})}
 }
 
-// request replaces the watch set of a fleet. It returns the items that no fleet requested before, and the version to
-// wait for. ok is false if the fleet has been removed from the server, since its watch set would then never be deleted.
+// request replaces the watch set of a fleet by w. fresh contains the items of w that no fleet watched before. version
+// is the version of the server's watch set that contains w. The caller must wait until that version is applied. If the
+// fleet has been removed from the server, request stores nothing and returns false: the watch set would never be
+// deleted.
 func (t *serverWatch) request(f *Fleet, fleets *observerList[*Fleet], w drawbridge.WatchSet) (
 	fresh drawbridge.WatchSet, version int, ok bool) {
 	t.mu.Lock()
@@ -45,7 +48,8 @@ func (t *serverWatch) request(f *Fleet, fleets *observerList[*Fleet], w drawbrid
 	return fresh, t.version, true
 }
 
-// withdraw removes items from the watch set of a fleet, so that they count as new when they are requested again.
+// withdraw removes items from the watch set of a fleet, because the server refused them or did not answer. If the fleet
+// requests these items again, request returns them as fresh.
 func (t *serverWatch) withdraw(f *Fleet, items drawbridge.WatchSet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +66,8 @@ func (t *serverWatch) removeFleet(f *Fleet) {
 	}
 }
 
-// updateLocked makes the primary loop and the mirror watchers apply the watch set. mu must be held.
+// updateLocked sets wanted to the union of the fleets' watch sets and increments the version. It wakes the primary loop
+// and the goroutines of mirrorWatch, which then apply the watch set. mu must be held.
 func (t *serverWatch) updateLocked() {
 	t.wanted = t.requested.union()
 	t.version++
@@ -92,16 +97,17 @@ func (t *serverWatch) nextVersion() <-chan struct{} {
 	return t.versionSignal
 }
 
-// progress returns the last version that the server applied, the server's refusals of items in of, and a channel. The
-// channel is closed when the server has applied another version.
+// progress returns the last version of the watch set that the server applied, the server's refusals, and a channel.
+// refused contains only refusals of items of the watch set named of. The channel is closed when the server has applied
+// another version.
 func (t *serverWatch) progress(of drawbridge.WatchSet) (applied int, refused watchRefusals, next <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.appliedVersion, t.refused.within(of), t.appliedSignal
 }
 
-// markApplied stores that the server applied a version, except the refused items. The items in gone are removed from
-// the watch set.
+// markApplied stores that the server applied a version of the watch set, except the refused items. If that version is
+// the newest, the items in gone are removed from the watch set.
 func (t *serverWatch) markApplied(version int, refused watchRefusals, gone drawbridge.WatchSet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

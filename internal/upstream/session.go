@@ -139,7 +139,7 @@ func (s *session) endCause() error {
 // processExitWait is how long endCause waits for the exit of a process whose output has ended.
 const processExitWait = time.Second
 
-// RecordNotification stores a notification in the server's log for people.
+// RecordNotification stores a notification in the server's notification log, which people can read.
 func (s *session) RecordNotification(method string, params json.RawMessage) {
 	s.server.recordNotification(method, params)
 }
@@ -160,15 +160,16 @@ func (s *session) HandleNotification(method string, params json.RawMessage) {
 		x.passNotification(method, params)
 		return
 	}
-	// A notification on another principal's connection belongs to that principal. That principal cannot be reached
-	// outside a call. The same holds for connections of stateless callers.
+	// The notification is passed on only if the callers of the session can be reached outside a call. These are
+	// stateful callers, and the callers of Options.Principal on a session without a client kind. Otherwise it is
+	// dropped.
 	reachable := s.isStateful() || s.key.principal == s.server.pool.o.Principal && s.key.clientKind == ""
 	if reachable {
 		n := drawbridge.ServerNotification{Server: s.server.config.ID, Session: s.key.session,
 			Method: method, Params: params}
 		if s.isPrivate() || !transport.IsServerWideNotification(method) || s.server.config.URL == "" &&
 			s.server.config.Share != "all" {
-			n.Principal = s.key.principal // otherwise it is for all callers of the connection
+			n.Principal = s.key.principal // if empty, the notification is for all callers of the connection
 		}
 		s.server.notifyFleets(n)
 	}
@@ -182,9 +183,9 @@ func (s *session) triggerRelist() {
 	}
 }
 
-// currentCall returns the call that a message must belong to, or nil if that is unknown. It returns the only call in
-// flight, or the newest call if all calls in flight came from one caller. The connection cannot determine that call,
-// since it also counts Drawbridge's own requests.
+// currentCall returns the call that a server message must belong to, or nil if that is unknown. It returns the only
+// call in flight, or the newest call if all calls in flight came from one caller. The connection cannot determine that
+// call, since it also counts Drawbridge's own requests.
 func (s *session) currentCall() *inFlightCall {
 	calls := s.calls.current()
 	if n := len(calls); n == 1 || n > 1 && s.hasSingleCaller() {
@@ -194,8 +195,9 @@ func (s *session) currentCall() *inFlightCall {
 }
 
 // HandleRequest answers a server request that the connection cannot attribute to a call. With one call in flight, the
-// request belongs to that call. Without a call in flight, the request goes to the caller for which the session was
-// opened, if no other caller has used the session.
+// request belongs to that call. With several calls of one caller, the request is sent to that caller. Without a call in
+// flight, the request goes to the caller for which the session was opened, if no other caller has used the session. In
+// all other cases no caller is asked: only roots/list may be answered, and other requests are refused.
 func (s *session) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	calls := s.calls.current()
@@ -236,15 +238,15 @@ func (s *session) answerForAnyCall(ctx context.Context, calls []*inFlightCall, m
 	return s.AnswerServerRequest(ctx, calls[len(calls)-1].Call(), method, params)
 }
 
-// Wake sends a cheap request to a server on pipes, so that the server reads one more line. Programs built with Go 1.26
-// can stall for a minute until they read a line, see package process.
+// Wake sends a cheap request to a server on pipes, so that the server reads one more line. Servers built with Go 1.26
+// can stall for a minute until they read a line.
 func (s *session) Wake() { transport.WakeServer(s.conn, s.ownRequestParams(nil)) }
 
 // isOver reports whether the session cannot be used any more.
 func (s *session) isOver() bool { return isClosed(s.lost) || isClosed(s.conn.Done()) }
 
-// acquire counts a call on the session. It returns false for a session that is over. The server's sessions.mu must be
-// held.
+// acquire increments the number of calls that use the session. It returns false for a session that is over. The
+// server's sessions.mu must be held.
 func (s *session) acquire() bool {
 	if s.isOver() {
 		return false
@@ -267,7 +269,7 @@ func (s *session) listError() error {
 	return s.listErr
 }
 
-// wakeOne wakes the receiver of c, now or at its next receive.
+// wakeOne wakes the receiver of c, now or at its next receive. It does not block. c must have a buffer.
 func wakeOne(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

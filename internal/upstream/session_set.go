@@ -9,21 +9,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// A sessionSet contains the open sessions of one server and the openings of further sessions. It also contains the
-// state that determines which session a call uses. It is one type because these parts change together:
+// A sessionSet contains the open sessions of one server, and the openings: the sessions that are being opened. It also
+// contains the state that determines which session a call uses. It is one type because these parts must change
+// together, while mu is held:
 //
-//   - A session is published and its opening is ended in one step. A key without a session and without an opening is
-//     free.
-//   - When a server sends requests, its callers stop using shared sessions. No call borrows a shared session after
-//     that.
-//   - The use count of a session changes together with the slots and group sizes, so that no session is closed in use.
+//   - When a session is opened, it is added before its opening is removed. So a key without a session and without an
+//     opening is not in use.
+//   - When a server has sent a request, its callers must not use shared sessions any more. So no call borrows a shared
+//     session after asksClients was set.
+//   - The use count of a session changes together with the slots and group sizes. So no session is closed while a call
+//     uses it.
 //
 // Two rules concern the other parts of a server:
 //
 //   - The opening of the primary session ends after the listing was stored. Code that holds mu and finds no listing
 //     therefore finds that opening, if there is one, and does not start a second opening.
-//   - A watch set is changed before its fleet looks for the primary session. It is read with mu held before an idle
-//     session is ended. So a watched session stays open, or the fleet opens another session.
+//   - A fleet changes its watch set before it looks for the primary session. The watch set is read with mu held before
+//     an idle session is ended. So a session with a watch set stays open, or the fleet opens another session.
 //
 // mu is acquired before the locks of the watch set, the listing, the health, the workers and the calls of a session. It
 // is acquired after no other lock of the server. Methods named Locked require that mu is held. mu also guards some
@@ -73,7 +75,7 @@ func newSessionSet(primary sessionKey, overHTTP, asksClients bool) sessionSet {
 		claimedSlots: map[sessionKey]bool{}, groupSizes: map[sessionGroup]int{}, slotFreed: make(chan struct{})}
 }
 
-// A sessionGroup identifies the sessions that are counted against one bound: all private sessions of a principal, or
+// A sessionGroup identifies the sessions for which one maximum number applies: all private sessions of a principal, or
 // all other extra sessions of that principal.
 type sessionGroup struct {
 	principal string
@@ -82,7 +84,7 @@ type sessionGroup struct {
 
 func (k sessionKey) group() sessionGroup { return sessionGroup{k.principal, k.session != ""} }
 
-// isExtra reports whether the session counts against the bound of its group.
+// isExtra reports whether the key is the key of an extra session, which counts towards the maximum of its group.
 func (k sessionKey) isExtra() bool { return k.session != "" || k.clientKind != "" }
 
 // primaryEraLocked returns the era of the primary session: stateless if the server supports both eras.
@@ -188,8 +190,8 @@ func (p *sessionSet) endCallerSession(session string) {
 	}
 }
 
-// markAsksClients stores that the server sends requests. From now on, callers that accept requests get private
-// sessions.
+// markAsksClients stores that the server sends requests to clients. From now on, each stateful caller that declares
+// capabilities gets a private session. Shared sessions that no call uses are ended.
 func (p *sessionSet) markAsksClients() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,8 +201,8 @@ func (p *sessionSet) markAsksClients() {
 	}
 }
 
-// retireSharedLocked ends a shared session that is not in use, if the server sends requests. The callers of such a
-// server use private sessions.
+// retireSharedLocked ends the session s if callers of one client kind share it, no call uses it, and the server sends
+// requests. The callers of such a server use private sessions.
 func (p *sessionSet) retireSharedLocked(s *session) {
 	if s.key.sharedByKind && p.asksClients && s.borrowed == 0 {
 		delete(p.live, s.key)
@@ -208,7 +210,8 @@ func (p *sessionSet) retireSharedLocked(s *session) {
 	}
 }
 
-// giveBack ends the use of a borrowed session, see managedServer.returnSession. open is its callMayRun.
+// giveBack ends the use of a borrowed session, see managedServer.returnSession. open is the argument callMayRun of that
+// method.
 func (p *sessionSet) giveBack(s *session, open bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -277,8 +280,9 @@ func (p *sessionSet) maxGroupSessions(k sessionKey) int {
 	return maxExtraSessions
 }
 
-// claimSlotLocked returns the key of the session for a call. If k has a slot, it claims a free slot until
-// releaseSlotLocked, preferably the slot of an open session. It returns false if all slots are in use.
+// claimSlotLocked returns the key of the session for a call. If k.slot is not 0, claimSlotLocked selects a free slot,
+// preferably the slot of an open session. The slot is in use until releaseSlotLocked. claimSlotLocked returns false if
+// all slots are in use.
 func (p *sessionSet) claimSlotLocked(k sessionKey) (sessionKey, bool) {
 	if k.slot == 0 {
 		return k, true
@@ -329,8 +333,9 @@ func (p *sessionSet) canUseLocked(k sessionKey) bool {
 	return p.makeRoomLocked(k)
 }
 
-// makeRoomLocked reports whether one more session may be opened. At the bound it returns false and ends the session
-// that was idle longest. Another session may be opened when that session has ended.
+// makeRoomLocked reports whether one more session may be opened with the key k. If the group of k has its maximum
+// number of sessions, it returns false and ends the group's session that was idle longest. Another session may be
+// opened when that session has ended.
 func (p *sessionSet) makeRoomLocked(k sessionKey) bool {
 	if !k.isExtra() || p.groupSizes[k.group()] < p.maxGroupSessions(k) {
 		return true

@@ -34,7 +34,7 @@ var (
 	ErrSignInNotConfigured = errors.New("its row has no sign-in settings, or sets the credential itself")
 )
 
-// callerAuth returns the CallerAuth that finds the credentials of callers at the server.
+// callerAuth returns the oauth.CallerAuth of the server, which finds the server's credentials for each caller.
 func (e *managedServer) callerAuth() oauth.CallerAuth {
 	return oauth.CallerAuth{Row: e.config, Owner: e.pool.o.Principal, Manager: e.pool.signIns,
 		ResolveAuth: e.resolveAuth, OnToken: e.redactor.addToken}
@@ -56,8 +56,8 @@ func (e *managedServer) tokenSource(principal string) transport.TokenSource {
 // TokenVariable is the environment variable that passes a token to a stdio server.
 const TokenVariable = oauth.TokenVariable
 
-// awaitSignIn returns a channel that is closed when the user has signed in as needed requires, or when ctx ends. The
-// sign-in may take place in another process. awaitSignIn returns nil if a sign-in is not possible.
+// awaitSignIn returns a channel that is closed when the user has signed in again after the error needed, or when ctx
+// ends. The user may sign in through another process. awaitSignIn returns nil if a sign-in is not possible.
 func (e *managedServer) awaitSignIn(ctx context.Context, needed *oauth.SignInRequiredError) <-chan struct{} {
 	done := make(chan struct{})
 	c := e.credential(e.pool.o.Principal)
@@ -67,14 +67,15 @@ func (e *managedServer) awaitSignIn(ctx context.Context, needed *oauth.SignInReq
 	return done
 }
 
-// signedInSince reports whether err reports a missing sign-in and the principal has signed in since then.
+// signedInSince reports whether err reports a missing sign-in and the principal has signed in since that error.
 func (e *managedServer) signedInSince(principal string, err error) bool {
 	needed := oauth.SignInRequired(err)
 	c := e.credential(principal)
 	return needed != nil && c != nil && c.HasNewerToken(needed)
 }
 
-// needsUserSignIn reports whether a call failed because of a missing sign-in that its caller can be asked for.
+// needsUserSignIn reports whether a call failed because of a missing sign-in, and the caller can ask the user to sign
+// in.
 func (e *managedServer) needsUserSignIn(call drawbridge.Call, err error) bool {
 	return e.pool.clients.canBeAsked(call.Caller) && e.callerAuth().CanAskToSignIn(call, err)
 }

@@ -22,8 +22,9 @@ func supportedEras(result json.RawMessage) (era drawbridge.ProtocolEra) {
 	return era
 }
 
-// offersModernVersion reports whether err is a refusal of the request's protocol version that lists Drawbridge's
-// version as supported. A client selects a version from that list and repeats the request (2026-07-28, Versioning).
+// offersModernVersion reports whether the server refused the protocol version of a request, but lists Drawbridge's
+// version as supported. A client then selects a version from that list and repeats the request (2026-07-28,
+// Versioning).
 func offersModernVersion(err error) bool {
 	refused, ok := errors.AsType[*transport.ResponseError](err)
 	if !ok || mcp.ErrorCode(refused.Object) != mcp.CodeUnsupportedVersion {

@@ -18,12 +18,15 @@ const watchTimeout = listenAckTimeout
 
 // Watch replaces the fleet's watch set at a server; an empty set ends watching. Watch waits until the server has
 // applied the set. The set is applied again after each reconnection. A stateful server sends notifications of its tasks
-// without a request.
+// without a request, so only the resources are requested from it.
 //
 // Watch returns an error only for items that were not watched before. If the server refused some of them, the error is
-// a *drawbridge.UnwatchedError, otherwise a *drawbridge.Fault. The items in the error are not watched; the caller must
-// then call Watch with the remaining items. If a server refuses items later, the refusal is logged and the items are
-// not watched until the next Watch.
+// a *drawbridge.UnwatchedError with these items. If the server is unavailable or does not answer in time, the error is
+// a *drawbridge.Fault for all new items. The items of an error are removed from the fleet's watch set; the caller must
+// then call Watch with the remaining items.
+//
+// If a server refuses items later, for example after a reconnection, the refusal is logged. These items are not watched
+// until the next Watch.
 func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
 	if w.IsEmpty() && f.isHeld(id) {
 		return nil
@@ -61,8 +64,8 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	return err
 }
 
-// awaitWatch waits until the server has applied the version turn. o is the opening of the primary session, or nil if it
-// is open. awaitWatch returns an error for the items of fresh that were refused.
+// awaitWatch waits until the server has applied the version turn of the watch set. o is the opening of the primary
+// session, or nil if that session is open. awaitWatch returns an error for the items of fresh that were refused.
 func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionOpening, turn int,
 	fresh drawbridge.WatchSet) error {
 	if o != nil {
@@ -123,7 +126,8 @@ func (e *managedServer) newWatcher(ctx context.Context, s *session) *watcher {
 // firstAckTimeout is how long a listing waits until the server acknowledges the watch set.
 const firstAckTimeout = 500 * time.Millisecond
 
-// startWatch applies the watch set before the server is listed, so that no change after the listing is missed.
+// startWatch applies the watch set and waits for the first acknowledgement. It is called before the server is listed,
+// so that no change after the listing is missed.
 func (w *watcher) startWatch() {
 	w.applyWatch()
 	w.awaitFirstAck()
@@ -140,9 +144,10 @@ func (w *watcher) awaitFirstAck() {
 	}
 }
 
-// mirrorWatch applies the watch set also on an extra session that is a process of its own. The primary session does not
-// see changes in that process. It starts before the session's first call and continues until stop is called. HTTP
-// sessions do not need it, since all of them reach the same server.
+// mirrorWatch starts to apply the watch set on an extra session that is a process of its own; for any other session it
+// does nothing. The primary session is another process and does not see changes in that process. HTTP sessions do not
+// need mirrorWatch, since all of them reach the same server. mirrorWatch is called before the session's first call, and
+// continues until stop is called.
 func (e *managedServer) mirrorWatch(s *session) (stop func()) {
 	if !s.needsMirrorWatch() {
 		return func() {}
@@ -169,7 +174,8 @@ func (e *managedServer) mirrorWatch(s *session) (stop func()) {
 	}
 }
 
-// needsMirrorWatch reports whether the session is an extra process for stateful callers of the primary principal.
+// needsMirrorWatch reports whether the session is an extra session for stateful callers of Options.Principal that is a
+// process of its own.
 func (s *session) needsMirrorWatch() bool {
 	return s.isStateful() && s.server.config.URL == "" && s.key.principal == s.server.pool.o.Principal
 }
@@ -196,8 +202,8 @@ func (w *watcher) applyWatch() {
 	}
 }
 
-// markApplied logs the refusals of a version. On the primary session it also stores the version as applied, see
-// serverWatch.markApplied.
+// markApplied logs the server's refusals of a version of the watch set. On the primary session it also stores the
+// version as applied, see serverWatch.markApplied.
 func (w *watcher) markApplied(turn int, refused watchRefusals, gone drawbridge.WatchSet) {
 	w.ackOnce.Do(func() { close(w.acknowledged) })
 	e := w.server

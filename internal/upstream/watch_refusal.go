@@ -46,8 +46,8 @@ func (r watchRefusals) finalOnes() (out watchRefusals) {
 	return out
 }
 
-// newWatchRefusal returns the refusal of the items in what, for a request that ended with err. The refusal is final if
-// the server answered with an error, or if err is not retryable.
+// newWatchRefusal returns the refusal of all items of the watch set what, for a request that ended with err. The
+// refusal is final if the server answered with an error, or if err is not retryable.
 func newWatchRefusal(what drawbridge.WatchSet, err error) watchRefusal {
 	a := classifyListenError(err)
 	return watchRefusal{drawbridge.UnwatchedError{Unwatched: what, Err: err}, a.fromServer || !a.retryable}

@@ -2,7 +2,8 @@ package upstream
 
 import "sync"
 
-// A workerGroup owns the goroutines of one server. Server and pool wait for these goroutines when they end.
+// A workerGroup owns the goroutines of one server. When the server or its pool ends, it waits until these goroutines
+// have ended.
 type workerGroup struct {
 	pool *Pool
 	work sync.WaitGroup // mu is held to add; nothing is added after ended
