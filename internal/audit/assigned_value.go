@@ -25,8 +25,8 @@ func (p *secretScanner) skipBytes(i int, those string) int {
 	return i
 }
 
-// valueExtent returns the extent from:to of the value to hide, and the index end at which the scan continues. The
-// value begins at i, and its name begins at start.
+// valueExtent returns the value to hide, p.s[from:to], and the index end at which the scan continues. i is the index
+// of the value, which may begin with a quote. start is the index of the name to which the value is assigned.
 func (p *secretScanner) valueExtent(start, i int) (from, to, end int) {
 	open := i
 	switch literal := strings.TrimLeft(p.s[i:min(i+2, len(p.s))], "$@bBrRuUfFL"); { // b"…", $'…'
@@ -49,28 +49,29 @@ func (p *secretScanner) valueExtent(start, i int) (from, to, end int) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// closesOuterQuote reports whether the quote character at index quote closes a text that contains the name, as in
-// read -p "Password: " answer. In that case a quote of the same kind was opened earlier in the line, and no value
-// follows the name. The name begins at start; backslashes before the quote begin at open.
+// closesOuterQuote reports whether the quote character at index quote ends a text that contains the name, as in read
+// -p "Password: " answer. In that case a quote of the same kind was opened earlier in the line, and no value follows
+// the name. start is the index of the name. open is the index of the backslashes before the quote.
 func (p *secretScanner) closesOuterQuote(start, open, quote int) bool {
 	if next := quote + 1; next < len(p.s) && strings.IndexByte(" \t\r\n,;:)}]", p.s[next]) < 0 {
 		return false
 	}
 	n := p.quotes.countBefore(p.s, start, p.s[quote], quote-open)
-	// If the name itself is quoted, its closing quote is before the value.
+	// If the name itself is quoted, its closing quote is between start and the value, and is counted too.
 	n += strings.Count(p.s[start:open], p.s[quote:quote+1])
 	return n%2 == 1
 }
 
-// quoteCounts counts the quotes in the current line before index upTo. The entry of[n] counts quotes after n
-// backslashes.
+// quoteCounts counts the quotes in the current line before index upTo. The entry of[n] counts the quotes that
+// directly follow n backslashes.
 type quoteCounts struct {
 	upTo, slashes int
 	of            [8]struct{ double, single, back int }
 }
 
-// countBefore returns the number of quotes of one kind before index place in its line. It counts only quotes after
-// the given number of backslashes. The argument place must not decrease between calls.
+// countBefore returns the number of quotes of one kind between the beginning of the line and index place. It counts
+// only quotes that directly follow the given number of backslashes. The argument place must not decrease between
+// calls.
 func (c *quoteCounts) countBefore(s string, place int, quote byte, slashes int) int {
 	for ; c.upTo < place; c.upTo++ {
 		n := &c.of[c.slashes%len(c.of)]
@@ -99,9 +100,9 @@ func (c *quoteCounts) countBefore(s string, place int, quote byte, slashes int) 
 	}
 }
 
-// quotedExtent returns the extent of a quoted value. Its opening quote is at index quote, after the given number of
-// backslashes; the closing quote follows as many backslashes. Without a closing quote the value extends to the end
-// of the text.
+// quotedExtent returns the value p.s[from:to] without its quotes, and the index end after the closing quote. The
+// opening quote is at index quote, after the given number of backslashes. The closing quote follows the same number
+// of backslashes. Without a closing quote, the value extends to the end of the text.
 func (p *secretScanner) quotedExtent(quote, slashes int) (from, to, end int) {
 	q := p.s[quote]
 	from = quote + 1
@@ -148,7 +149,8 @@ func (p *secretScanner) quotedExtent(quote, slashes int) (from, to, end int) {
 	return from, len(p.s), len(p.s)
 }
 
-// extentUntil returns the extent of a value that begins at i and ends before the mark.
+// extentUntil returns the value that begins at i and ends before the next occurrence of mark, and the index end after
+// mark. Without an occurrence, the value extends to the end of the text.
 func (p *secretScanner) extentUntil(i int, mark string) (from, to, end int) {
 	if n := strings.Index(p.s[i:], mark); n >= 0 {
 		return i, i + n, i + n + len(mark)
@@ -156,7 +158,8 @@ func (p *secretScanner) extentUntil(i int, mark string) (from, to, end int) {
 	return i, len(p.s), len(p.s)
 }
 
-// bareValueEnd returns the end of a value without quotes that begins at i.
+// bareValueEnd returns the end of a value without quotes that begins at i. The value ends at a blank, a line end, or
+// a punctuation character.
 func (p *secretScanner) bareValueEnd(i int) int {
 	for ; i < len(p.s); i++ {
 		if strings.IndexByte(" \t\r\n\"'&;,<>)}]", p.s[i]) >= 0 {
@@ -175,9 +178,9 @@ func (p *secretScanner) bareValueEnd(i int) int {
 	return i
 }
 
-// yamlBlockExtent returns the extent of a value on the lines after its name, as in YAML. The lines must be indented
-// deeper than the name. They follow "name: |", or they follow "name:" and the first of them contains no colon.
-// Otherwise ok is false.
+// yamlBlockExtent returns the extent of a value on the lines after its name, as in YAML. All lines of the value must
+// be indented deeper than the name. The name must be followed by ":", and optionally by "|" or ">". Without "|" or
+// ">", the first line of the value must not contain a colon. If the text does not have this form, ok is false.
 func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	head := i
 	if i < len(p.s) && (p.s[i] == '|' || p.s[i] == '>') {
@@ -219,8 +222,8 @@ func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	return from, to, !first
 }
 
-// isURLSignature reports whether the word at start is the parameter that contains the signature in a signed URL. Any
-// client that knows such a URL can perform the signed action.
+// isURLSignature reports whether the word at start is the parameter with the signature in a signed URL, such as
+// "sig". The value of this parameter is a secret: every client that knows the URL can perform the signed action.
 func (p *secretScanner) isURLSignature(start int, word string) bool {
 	if start > 0 && strings.IndexByte("?&;=", p.s[start-1]) < 0 {
 		return false
@@ -236,8 +239,8 @@ var webhookAddresses = [...]struct{ host, path string }{
 	{"discord.com", "/api/webhooks/"}, {"discordapp.com", "/api/webhooks/"},
 }
 
-// webhookSecretStart returns the index at which the secret part of a webhook URL begins. The URL's host ends at
-// index end. It returns 0 for other URLs.
+// webhookSecretStart returns the index at which the secret part of a webhook URL begins, or 0 if the URL is not a
+// webhook. host is the host of the URL, which ends at index end of s.
 func webhookSecretStart(s, host string, end int) int {
 	for _, h := range webhookAddresses {
 		if host == h.host && strings.HasPrefix(s[end:], h.path) {

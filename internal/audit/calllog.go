@@ -20,9 +20,9 @@ import (
 
 // A Recorder stores audit records.
 type Recorder interface {
-	// Record stores a record, without secrets, before it returns: a later crash does not lose the record. The error
-	// is a *drawbridge.Fault, and then the record is not stored. Record waits only for concurrent writers and is
-	// safe for concurrent use.
+	// Record stores a record, without secrets, before it returns. A later crash does not lose the record. If Record
+	// returns an error, which is a *drawbridge.Fault, the record is not stored. Record waits only for concurrent
+	// writers and is safe for concurrent use.
 	Record(r Record) error
 }
 
@@ -39,8 +39,8 @@ type CallLog struct {
 	callers     callerCache
 }
 
-// NewCallLog returns a call log that writes to a, or nil if a is nil. The logger receives errors that are not
-// returned to a caller.
+// NewCallLog returns a call log that writes its records to a. If a is nil, it returns nil. The logger receives errors
+// that are not returned to a caller.
 func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 	if a == nil {
 		return nil
@@ -51,13 +51,13 @@ func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 // A LoggedCall collects the audit data of one call while the call runs. Its methods do nothing on nil.
 type LoggedCall struct {
 	log *CallLog
-	// id identifies the call, and parent the call during which it was made.
+	// id identifies the call. parent is the ID of the outer call that made this call; empty for a call by a client.
 	id, parent string
 	call       drawbridge.Call
 	viaCard    string // the card through which the call was made; empty for a direct call
 	began      time.Time
-	// sent reports whether the intent is recorded. refusal contains the verdict that denied the call; nil if no
-	// verdict denied it.
+	// sent reports whether RecordIntent has recorded the call, which is then sent. refusal contains the verdict that
+	// denied the call; nil if no verdict denied it.
 	sent    bool
 	refusal *refusal
 	// approval is the ID of the answered approval or grant. by is the person who answered, and the place of the
@@ -75,11 +75,12 @@ type refusal struct {
 	verdict drawbridge.Verdict
 }
 
-// callIDKey is the context key of a call ID. An inner call takes its parent's ID from the context.
+// callIDKey is the context key under which Begin stores the ID of a call. A call that is made during that call reads
+// the ID as its parent.
 type callIDKey struct{}
 
-// Begin returns a new LoggedCall, and a context that contains its ID. A call made with that context has this call as
-// its parent. The caller of Begin must call End.
+// Begin returns a new LoggedCall for call, and a context that contains its ID. A call that begins with this context
+// gets this ID as its parent. The caller of Begin must call End.
 func (t *CallLog) Begin(ctx context.Context, call drawbridge.Call) (context.Context, *LoggedCall) {
 	if t == nil {
 		return ctx, nil
@@ -90,15 +91,16 @@ func (t *CallLog) Begin(ctx context.Context, call drawbridge.Call) (context.Cont
 	return context.WithValue(ctx, callIDKey{}, e.id), e
 }
 
-// CallID returns the ID of the call that ctx was made for, or an empty string outside a call.
+// CallID returns the ID of the call during which ctx is used, or an empty string outside a call.
 func CallID(ctx context.Context) string {
 	id, _ := ctx.Value(callIDKey{}).(string)
 	return id
 }
 
-// RecordIntent records, before the call is sent, that the verdict allows the call. Every path to a card or server
-// calls RecordIntent after the guards. Already parsed arguments of a tool or prompt are passed as arguments; if that
-// is nil, they are read from the call's params. After an error the call must not be sent.
+// RecordIntent records that the verdict allows the call, before the call is sent. All code that sends a call to a
+// card or a server must call RecordIntent after the guards have decided. If RecordIntent returns an error, the call
+// must not be sent. arguments are the parsed arguments of a tool or prompt; if they are nil, they are read from the
+// call's params.
 func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessage, spec drawbridge.Spec,
 	verdict drawbridge.Verdict) error {
 	if e == nil {
@@ -111,29 +113,30 @@ func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessag
 	return nil
 }
 
-// NoteRefusal stores the verdict that denies the call, for the record that End writes.
+// NoteRefusal stores the verdict that denies the call. End writes it to the audit.
 func (e *LoggedCall) NoteRefusal(spec drawbridge.Spec, verdict drawbridge.Verdict) {
 	if e != nil {
 		e.refusal = &refusal{spec, verdict}
 	}
 }
 
-// NoteInnerCall replaces the call by an inner call, which the client made through the given card.
+// NoteInnerCall replaces the logged call by the inner call in its arguments. card is the card through which the
+// client made the inner call, such as call_tool.
 func (e *LoggedCall) NoteInnerCall(call drawbridge.Call, card string) {
 	if e != nil {
 		e.call, e.viaCard = call, card
 	}
 }
 
-// NoteApproval stores the ID of the approval and the person who answered.
+// NoteApproval stores the ID of the approval or grant that allows the call, and the person who answered.
 func (e *LoggedCall) NoteApproval(approval, by string) {
 	if e != nil {
 		e.approval, e.by = approval, by
 	}
 }
 
-// NoteRewriting notes that the interceptor by replaced a part of the call: "arguments" or "result". before is the
-// old value, of which only the SHA-256 is recorded.
+// NoteRewriting stores that the interceptor by replaced a part of the call: "arguments" or "result". before is the
+// old value; only its SHA-256 is recorded.
 func (e *LoggedCall) NoteRewriting(by, part string, before json.RawMessage) {
 	if e == nil {
 		return
@@ -150,7 +153,7 @@ func (e *LoggedCall) NoteHidden(why drawbridge.Verdict) {
 	}
 }
 
-// callRecord returns a record with the caller, the target and the verdict.
+// callRecord returns a record with the caller, the target, the arguments and the verdict of a call.
 func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage, spec *drawbridge.Spec,
 	verdict *drawbridge.Verdict) Record {
 	c := &call.Caller
@@ -173,9 +176,9 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	return r
 }
 
-// End records the outcome of the call and returns the error for the caller, which is usually err. If the record of a
-// sent call cannot be written, the error is an ambiguous fault. If the call was not sent and err is nil, it is the
-// error of the recorder.
+// End records the outcome of the call and returns the error for the caller. That is err, if the record is written. If
+// the record of a sent call cannot be written, End returns an ambiguous fault. If the record of a call that was not
+// sent cannot be written, End returns err, or the recorder's error if err is nil.
 func (e *LoggedCall) End(result drawbridge.Result, err error) error {
 	if e == nil {
 		return err
@@ -228,8 +231,8 @@ func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Recor
 	return r
 }
 
-// RecordShieldAction records that the shield changed a server's text. name is the changed object, rule the shield's
-// rule, and why the reason.
+// RecordShieldAction records that the shield changed a text of a server. name is the tool or other item with the
+// text, rule is the shield's rule, and why is the reason.
 func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why string) {
 	if t == nil {
 		return
@@ -242,8 +245,8 @@ func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why
 	}
 }
 
-// FlaggedRecord returns the record of the shield's rules that matched the result of a call. id is the call's ID, so
-// that the record belongs to the call. If id is empty, the record gets a new ID.
+// FlaggedRecord returns an audit record which states that the result of a call matched rules of the shield. id is the
+// ID of the call, so that the record belongs to the call. If id is empty, the record gets a new ID.
 func FlaggedRecord(id, server, card, tool string, rules []string) Record {
 	at := time.Now()
 	if id == "" {
@@ -253,8 +256,8 @@ func FlaggedRecord(id, server, card, tool string, rules []string) Record {
 		Reason: "its answer met " + strings.Join(rules, ", ")}
 }
 
-// outcomeOf returns the outcome of a call, and the code of a fault. It first searches for member names, which is
-// much cheaper than parsing a large result.
+// outcomeOf returns the outcome of a call, and the code of a fault. It parses a member of the result only if the
+// result contains the member's name as text, because that search is much cheaper than parsing.
 func outcomeOf(result drawbridge.Result, err error) (outcome Outcome, code string) {
 	if f := drawbridge.AsFault(err); f != nil {
 		if f.Ambiguous {
@@ -277,7 +280,8 @@ func outcomeOf(result drawbridge.Result, err error) (outcome Outcome, code strin
 	return OK, ""
 }
 
-// newID returns an ID for a call. The IDs of one log increase in the order in which they are made.
+// newID returns an ID for a call. A later ID is greater than an earlier one, except for rare IDs in the same
+// millisecond.
 func (t *CallLog) newID(at time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,13 +292,14 @@ func (t *CallLog) newID(at time.Time) string {
 	return id.String()
 }
 
-// Limits of callerCache: the number of entries, and the length of session plus client in bytes.
+// maxCallers is the maximum number of cached callers. maxCallerKeyLen is the maximum length of a cached session key
+// plus client information, in bytes.
 const (
 	maxCallers      = 1024
 	maxCallerKeyLen = 512
 )
 
-// A callerCache caches the recorded form of sessions and clients.
+// A callerCache caches the texts that records contain for a caller's session and client.
 type callerCache struct {
 	mu  sync.RWMutex
 	all map[callerKey]callerIdentity
@@ -306,8 +311,8 @@ type callerKey struct{ session, client string }
 // A callerIdentity is the recorded form of a session and a client.
 type callerIdentity struct{ session, client string }
 
-// get returns the recorded session and client of a caller. The recorded session is a short hash: it distinguishes
-// sessions, and cannot be used as a session key.
+// get returns the texts that records contain for a caller's session and client. The text for the session is a short
+// hash: it distinguishes sessions, and cannot be used as a session key.
 func (k *callerCache) get(c *drawbridge.Caller) callerIdentity {
 	if c.Session == "" && len(c.Client) == 0 {
 		return callerIdentity{}
@@ -321,7 +326,7 @@ func (k *callerCache) get(c *drawbridge.Caller) callerIdentity {
 	return k.add(c)
 }
 
-// add computes the recorded form of a caller and caches it.
+// add computes the texts for a caller's session and client, and caches them.
 func (k *callerCache) add(c *drawbridge.Caller) (kept callerIdentity) {
 	if len(c.Client) > 0 {
 		kept.client = rawjson.GetString(c.Client, "name")
@@ -345,8 +350,9 @@ func (k *callerCache) add(c *drawbridge.Caller) (kept callerIdentity) {
 	return kept
 }
 
-// loggedArguments returns the part of params that is recorded as arguments. If read is not nil, it contains the
-// already parsed arguments of a tool or prompt. People's answers to a server's questions are not recorded.
+// loggedArguments returns the part of params that is recorded as the arguments of a call. If read is not nil, it
+// contains the parsed arguments of a tool or prompt, and is returned instead. A user's answers to questions of a
+// server are not recorded.
 func loggedArguments(method string, params, read json.RawMessage) json.RawMessage {
 	switch method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
@@ -367,7 +373,8 @@ func loggedArguments(method string, params, read json.RawMessage) json.RawMessag
 	return rawjson.Apply(params, rawjson.Drop("_meta"), rawjson.Drop("requestState"), rawjson.Drop("inputResponses"))
 }
 
-// callSubject returns the name, URI or task ID in params, for the record of a call whose target is unknown.
+// callSubject returns the name, the URI or the task ID in params. A record contains it if the called target is
+// unknown.
 func callSubject(params json.RawMessage) string {
 	for _, path := range [][]string{{"name"}, {"uri"}, {"ref", "name"}, {"ref", "uri"}, {"taskId"}} {
 		if text := rawjson.GetString(params, path...); text != "" {
@@ -377,7 +384,7 @@ func callSubject(params json.RawMessage) string {
 	return ""
 }
 
-// maxDigests bounds the number of cached hashes.
+// maxDigests is the maximum number of cached hashes.
 const maxDigests = 4096
 
 // A digestCache caches the SHA-256 of definitions. The key is the address of the definition, because definitions are

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A Checkpoint is a signed statement that a record was the last one of a chain at a time. If the chain is changed
-// later, the checkpoint no longer matches.
+// A Checkpoint is a signed statement that a certain record was the last record of a hash chain at the time At. If a
+// record up to that one is changed later, the chain no longer matches the checkpoint.
 type Checkpoint struct {
 	Stream string
 	// Seq is the number of the last record at that time, and Hash is the hash of that record.

@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A jsonReader reads JSON that [rawjson.Valid] accepted. Its methods begin at src[i] and set i to the end of the
-// text they read. A boolean result is false if the text at i is not what the method reads.
+// A jsonReader reads JSON that [rawjson.Valid] accepted. Each method reads the text that begins at src[i] and sets i
+// to the end of that text. A method with a boolean result returns false if a text of another kind begins at i.
 type jsonReader struct {
 	raw []byte
 	src string // the same text as raw; returned tokens are substrings of src
@@ -38,14 +38,14 @@ func (r *jsonReader) readString() (string, bool) {
 	return r.src[start:r.i], ok
 }
 
-// readScalar skips a string, a number, true, false or null.
+// readScalar moves i after a string, a number, true, false or null.
 func (r *jsonReader) readScalar() bool {
 	end, err := rawjson.SkipScalar(r.raw, r.i)
 	r.i = end
 	return err == nil
 }
 
-// skipValue skips one JSON value, including objects and arrays.
+// skipValue moves i after one JSON value, including objects and arrays.
 func (r *jsonReader) skipValue() bool {
 	end, err := rawjson.SkipValue(r.raw, r.i)
 	r.i = end

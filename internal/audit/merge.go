@@ -1,8 +1,9 @@
 package audit
 
-// MergeOutcomes merges the record of each call with the record of its outcome. Merged calls are in the order in
-// which they began; other records are unchanged. A call without a Done record among the records has no Outcome. A
-// Done record without its call is returned as it is.
+// MergeOutcomes copies the outcome in each Done record into the record of its call, and returns the records without
+// these Done records. Calls are in the order in which they began; other records are unchanged. A call whose Done
+// record is missing remains as it is, and so does a Done record whose call is missing. If a call was sent to several
+// servers one after the other, the record of the last server replaces the earlier ones.
 func MergeOutcomes(records []Record) []Record {
 	out := make([]Record, 0, len(records))
 	begun := map[string]int{}

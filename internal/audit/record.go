@@ -15,10 +15,11 @@ type RecordKind string
 
 // The kinds of records.
 const (
-	// Call is the record of a call that the guards allowed, written before the call is sent. If it has an Outcome,
-	// the call ended before it was sent.
+	// Call is the record of a call. If the guards allowed the call, the record is written before the call is sent,
+	// and has no Outcome. If the call ended before it was sent, for example because a guard denied it, this is the
+	// only record, and it has an Outcome.
 	Call RecordKind = "call"
-	// Done is the outcome of the call with the same ID.
+	// Done is the record of the outcome of a call that was sent. It has the same ID as the record of the call.
 	Done RecordKind = "done"
 	// AdminAction is a change by a person to data that guards depend on, such as accepting a definition. It is
 	// written before the change is made. Method is the command, and Card its subject. A Done record with the same ID
@@ -26,12 +27,12 @@ const (
 	AdminAction RecordKind = "act"
 	// Shield is an action of the shield concerning a definition, a result or a server.
 	Shield RecordKind = "shield"
-	// Note describes an event of the audit itself, such as records that a crash cut off.
+	// Note describes an event that concerns the audit itself, for example that a crash cut off records.
 	Note RecordKind = "note"
 )
 
-// An Outcome is the outcome of a call. The zero value means unknown: the call is still running, or the process ended
-// during the call.
+// An Outcome is the outcome of a call. The zero value means that no outcome is recorded: the call is still running,
+// or the process ended during the call.
 type Outcome string
 
 // The outcomes of calls.
@@ -39,21 +40,22 @@ const (
 	OK Outcome = "ok"
 	// IsError means that the result is marked as an error.
 	IsError Outcome = "is_error"
-	// Asked means that the result asks the caller for input. Task means that the result names a task, which
-	// continues the work.
+	// Asked means that the result asks the caller for input. Task means that the result contains the ID of a task in
+	// which the server continues the work.
 	Asked Outcome = "asked"
 	Task  Outcome = "task"
 	// Fault means that the call failed, before or after it was sent. Ambiguous means that the call failed and may
 	// nevertheless have had its effect.
 	Fault     Outcome = "fault"
 	Ambiguous Outcome = "ambiguous"
-	// Refused means that a guard denied the call. Unknown means that the name does not exist, or is hidden from the
-	// caller.
+	// Refused means that a guard denied the call. Unknown means that the called name does not exist, or that it is
+	// hidden from the caller.
 	Refused Outcome = "refused"
 	Unknown Outcome = "unknown"
 )
 
-// Failed reports whether the caller did not get the requested result.
+// Failed reports whether the call failed. It returns true for every outcome except OK, Asked and Task, and so also
+// for the zero value.
 func (o Outcome) Failed() bool {
 	switch o {
 	case OK, Asked, Task:
@@ -67,8 +69,8 @@ type Caller struct {
 	// Kind is the kind of caller, such as "external"; Principal identifies the caller.
 	Kind      string `json:"kind,omitzero"`
 	Principal string `json:"principal,omitzero"`
-	// Client is the name and version that the client declared. Session distinguishes sessions; it is not the session
-	// key.
+	// Client is the name and the version that the client declared. Session is a hash that distinguishes sessions. It
+	// cannot be used as a session key.
 	Client  string `json:"client,omitzero"`
 	Session string `json:"session,omitzero"`
 	// Thread and Run identify the agent's thread and run in which the call was made.
@@ -81,13 +83,13 @@ type Record struct {
 	ID   string     `json:"id"`
 	Kind RecordKind `json:"kind"`
 	At   time.Time  `json:"at"`
-	// Parent is the ID of the call during which this one was made.
+	// Parent is the ID of the outer call that made this call; empty if there is none.
 	Parent string `json:"parent,omitzero"`
 	Caller Caller `json:"caller,omitzero"`
 	// Transport is "stdio" or "http"; empty for a call within the program.
 	Transport string `json:"door,omitzero"`
 	Method    string `json:"method,omitzero"`
-	// ViaCard is the card through which the call was made, if it was not made directly: "call_tool".
+	// ViaCard is "call_tool" if the client called the tool through that card; empty for a direct call.
 	ViaCard string `json:"through,omitzero"`
 	// Card is the called name or URI as the caller knows it. Tool is the tool's name at the Server. Likely secrets
 	// in a URI are removed.
@@ -96,9 +98,9 @@ type Record struct {
 	Tool   string `json:"tool,omitzero"`
 	// Definition is the SHA-256 of the card's definition at the time of the call, in hexadecimal.
 	Definition string `json:"definition,omitzero"`
-	// Arguments are the caller's arguments in a record to be written, and the redacted arguments in a decoded
+	// Arguments contains the caller's arguments in a record to be written, and the redacted arguments in a decoded
 	// record. Digest is the SHA-256 of the caller's arguments in hexadecimal, and Size their length in bytes.
-	// AppendRecord computes Digest and Size.
+	// AppendRecord computes Digest and Size, and ignores their values in the record to be written.
 	Arguments json.RawMessage `json:"arguments,omitzero"`
 	Digest    string          `json:"digest,omitzero"`
 	Size      int             `json:"size,omitzero"`
@@ -121,11 +123,11 @@ type Record struct {
 	Bytes    int           `json:"bytes,omitzero"`
 }
 
-// maxText bounds the length in bytes of each text in a record except Arguments, because callers and servers choose
-// the texts.
+// maxText is the maximum length in bytes of each text in a record except Arguments. A limit is necessary because
+// callers and servers choose the texts.
 const maxText = 512
 
-// AppendRecord appends the redacted record as one line of JSON, without the line feed. It does not change the record.
+// AppendRecord appends the redacted record to dst as one line of JSON, without the line feed. It does not change rec.
 func (r *RedactionRules) AppendRecord(dst []byte, rec *Record) []byte {
 	w := recordWriter{dst, r}
 	w.appendRaw(`{"id":`)
@@ -194,8 +196,8 @@ func DecodeRecord(line []byte) (Record, error) {
 	return rec, nil
 }
 
-// DecodeRecordHead returns the kind and the ID of a record that AppendRecord encoded. It checks only that the rest
-// of the line is valid JSON. The error does not contain parts of the record.
+// DecodeRecordHead returns the kind and the ID of a record that AppendRecord encoded. It does not decode the other
+// members, and checks only that the line is valid JSON. The error does not contain parts of the record.
 func DecodeRecordHead(line []byte) (kind RecordKind, id string, err error) {
 	rest, ours := bytes.CutPrefix(line, []byte(`{"id":"`))
 	first, rest, more := bytes.Cut(rest, []byte(`","kind":"`))

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A recordWriter appends the members of a record to dst. Its methods take member names with their punctuation:
-// `,"kind":`.
+// A recordWriter appends the members of a record to dst. Its methods expect the name of a member together with its
+// punctuation, such as `,"kind":`.
 type recordWriter struct {
 	dst   []byte
 	rules *RedactionRules
@@ -42,8 +42,8 @@ func plainPrefixLen(s string) int {
 		b := s[i : i+8]
 		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		// In low, quote and slash, the first byte that needs an escape has its highest bit set. Such bytes are below
-		// ' ', or are '"' or '\\'. Bytes outside ASCII have this bit set in w.
+		// In low, quote and slash, the first byte that needs an escape has its highest bit set. The bytes that need
+		// an escape are those below ' ', '"' and '\\'. Bytes outside ASCII have this bit set in w.
 		low, quote, slash := w-ones*' ', (w^ones*'"')-ones, (w^ones*'\\')-ones
 		if (w|low|quote|slash)&(ones<<7) != 0 {
 			break
@@ -64,7 +64,8 @@ func (w *recordWriter) appendText(name, value string) {
 	}
 }
 
-// appendRedactedText appends a text that callers or servers choose, such as a URI, without likely secrets.
+// appendRedactedText appends a text that callers or servers choose, such as a URI. Likely secrets in the text are
+// removed.
 func (w *recordWriter) appendRedactedText(name, value string) {
 	if value != "" {
 		value, _ := w.rules.redactSecrets(value)

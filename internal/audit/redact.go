@@ -42,12 +42,12 @@ type RedactionRules struct {
 	Arguments ArgumentMode
 	// MaxString is the maximum length in bytes of a text in the arguments; 0 means DefaultMaxString.
 	MaxString int
-	// KnownSecrets returns secret values, which are removed from every text; nil means none. It is called for each
-	// text, from several goroutines. Callers do not change the returned slice.
+	// KnownSecrets returns secret values, which are removed from every text; nil means that no values are known. It
+	// is called for each text, by several goroutines concurrently. Callers do not change the returned slice.
 	KnownSecrets func() []string
 }
 
-// appendArguments appends the recorded form of a call's arguments, their SHA-256 and their size.
+// appendArguments appends the arguments of a call in the form of the mode, and then their SHA-256 and their size.
 func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
@@ -87,8 +87,8 @@ func (r *RedactionRules) RedactText(text string) string {
 // argumentsPrefix is the text before the arguments in a record.
 const argumentsPrefix = `,"arguments":`
 
-// appendRedactedArgs appends the arguments without likely secrets. It appends nothing for invalid JSON, and a note
-// if the arguments are too large.
+// appendRedactedArgs appends the arguments without likely secrets. If the arguments are invalid JSON, it appends
+// nothing. If they are too large, it appends a note instead of the arguments.
 func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	before := len(w.dst)
 	w.appendRaw(argumentsPrefix)
@@ -111,11 +111,11 @@ func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	}
 }
 
-// A redactingWriter copies JSON from src to dst, without secrets and white space.
+// A redactingWriter copies JSON from src to dst. It replaces secrets, and omits white space.
 type redactingWriter struct {
 	recordWriter
 	jsonReader
-	// src[from:i] is read, and not yet copied to dst.
+	// src[from:i] is read, and not copied to dst yet.
 	from int
 	// maxLen is the maximum length of dst, and maxText the maximum length of a text.
 	maxLen, maxText int
@@ -124,13 +124,13 @@ type redactingWriter struct {
 // pendingLen returns the length that dst has after the pending bytes of src are copied.
 func (v *redactingWriter) pendingLen() int { return len(v.dst) + v.i - v.from }
 
-// flush copies src[from:to] to dst. Copying continues later at i.
+// flush copies src[from:to] to dst. Afterwards it sets from to i, so the bytes src[to:i] are omitted.
 func (v *redactingWriter) flush(to int) {
 	v.appendRaw(v.src[v.from:to])
 	v.from = v.i
 }
 
-// dropBlanks skips white space, which is not copied, and returns the next byte, or 0 at the end.
+// dropBlanks skips white space without copying it. It returns the next byte, or 0 at the end.
 func (v *redactingWriter) dropBlanks() byte {
 	before := v.i
 	c := v.skipBlanks()
@@ -178,8 +178,8 @@ func (v *redactingWriter) redactValue(depth int) bool {
 	return ok
 }
 
-// redactObject copies an object. It hides the value of each member whose name is that of a secret. In a pair such as
-// {"name": "API_TOKEN", "value": …} it hides the member "value" if the other member names a secret.
+// redactObject copies an object. It hides the value of each member whose name is the name of a secret. In a pair such
+// as {"name": "API_TOKEN", "value": …} it hides the member "value" if another member contains the name of a secret.
 func (v *redactingWriter) redactObject(depth int) bool {
 	half := secretPair{ahead: v.jsonReader}
 	v.i++
@@ -276,8 +276,9 @@ func (v *redactingWriter) hideValue() bool {
 	return true
 }
 
-// redactString processes the string that ends at i. The string is copied unchanged, or replaced by a text without
-// secrets. A text that is too long is cut, and its length and digest are appended.
+// redactString processes the string that ends at i. token is the string as written, and text is the decoded string. A
+// string without secrets is copied unchanged; otherwise the secrets are replaced. A string that is too long is cut,
+// and its original length and digest are appended.
 func (v *redactingWriter) redactString(token, text string) {
 	seen := text
 	if len(text) > v.maxText+scanBeyondCut {
@@ -316,8 +317,8 @@ func (p *secretPair) isSecret() bool {
 	return p.secret
 }
 
-// hasSecretName reports whether the object at r has a member such as "name" or "key" whose value is the name of a
-// secret.
+// hasSecretName reports whether the object at r describes a secret. That is the case if a member "name", "key",
+// "header", "field" or "variable" contains the name of a secret.
 func (r *jsonReader) hasSecretName() bool {
 	r.i++
 	for r.skipBlanks() == '"' {

@@ -2,13 +2,13 @@ package audit
 
 import "strings"
 
-// minPEMLine is the minimum length of a line in a PEM key, except for the last line. Lines usually have 64
-// characters.
+// minPEMLine is the minimum length of a line of Base64 that is treated as a part of a PEM key. Lines usually have 64
+// characters. The last line of a key may be shorter.
 const minPEMLine = 40
 
-// RedactPEMKeys returns the text with the content of PEM keys replaced. The function note returns the replacement
-// for n bytes. RedactPEMKeys removes only lines of Base64, separated by line ends or blanks, which may be escaped.
-// So the author of a text cannot use it to hide other content.
+// RedactPEMKeys replaces the content of PEM keys in a text. The function note returns the text that replaces n bytes.
+// RedactPEMKeys removes only lines of Base64; line ends and blanks between them may be escaped. Because it removes
+// nothing else, the author of a text cannot use it to hide other content.
 func RedactPEMKeys(text string, note func(n int) string) string {
 	begin := strings.Index(text, "-----BEGIN ")
 	if begin < 0 {

@@ -8,7 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// minKnownSecret is the minimum length of a known secret that is searched for. Shorter values may be everyday words.
+// minKnownSecret is the minimum length of a known secret that is removed from texts. Shorter values may be everyday
+// words.
 const minKnownSecret = 6
 
 // redactSecrets returns the text without likely secrets, and reports whether it contained any. It removes known
@@ -33,8 +34,8 @@ func (r *RedactionRules) redactSecrets(s string) (string, bool) {
 	return p.out.String(), true
 }
 
-// redactKnownSecrets returns the text without known secret values, and reports whether it contained any. Known
-// values may overlap in the text.
+// redactKnownSecrets returns the text without the values of KnownSecrets, and reports whether it contained any of
+// them. Values that overlap in the text are replaced together.
 func (r *RedactionRules) redactKnownSecrets(s string) (string, bool) {
 	if r.KnownSecrets == nil {
 		return s, false
@@ -86,8 +87,9 @@ func (r *RedactionRules) longestKnownSecret() (most int) {
 	return most
 }
 
-// looksHarmless reports whether a text contains no sign of a secret: no assignment, no announcing word and no
-// well-known prefix. It does not search for known values. Most names and short texts are harmless.
+// looksHarmless reports whether a text contains no sign of a secret. Signs are an assignment, a word that announces a
+// secret (see announcesSecret), a well-known prefix, and a webhook URL. looksHarmless does not search for known
+// values. It makes redaction fast, because most names and short texts are harmless.
 func looksHarmless(s string) bool {
 	for i := 0; i < len(s); i++ {
 		start := i
@@ -106,8 +108,8 @@ func looksHarmless(s string) bool {
 	return true
 }
 
-// announcesSecret reports whether a secret may follow the given word and a blank. Such words are flags,
-// authentication schemes, and the start of the first line of a PEM key.
+// announcesSecret reports whether a secret may follow the given word and a blank. Such words are command-line flags,
+// authentication schemes such as Bearer, and the start of the first line of a PEM key.
 func announcesSecret(word string) bool {
 	return word != "" && (word[0] == '-' || isAuthScheme(word) || strings.HasSuffix(word, "-----BEGIN"))
 }
@@ -116,7 +118,7 @@ func announcesSecret(word string) bool {
 type secretScanner struct {
 	s      string
 	i      int
-	kept   int // s[:kept] is already processed into out
+	kept   int // the text up to this index is already copied or redacted to out
 	out    strings.Builder
 	found  bool
 	quotes quoteCounts
@@ -166,8 +168,8 @@ func (p *secretScanner) scanWord() {
 	}
 }
 
-// redactAssignedValue hides the value assigned to the word that begins at start, if the word is the name of a
-// secret. The value follows "=" or ":", or a blank if the word is a flag.
+// redactAssignedValue hides the value that is assigned to the word at start, if the word is the name of a secret. The
+// value follows "=" or ":". If the word is a command-line flag, the value may also follow a blank.
 func (p *secretScanner) redactAssignedValue(start int) {
 	word := p.s[start:p.i]
 	i, given := p.findAssignedValue(p.i)
@@ -220,7 +222,7 @@ func (p *secretScanner) redactURLPassword() {
 	p.i += at
 }
 
-// skipBlanks skips blanks, and line ends after a backslash.
+// skipBlanks returns the first index, starting at i, that is neither at a blank nor at a line end after a backslash.
 func (p *secretScanner) skipBlanks(i int) int {
 	for {
 		switch {

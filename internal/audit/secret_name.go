@@ -44,7 +44,7 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// isSecretWord reports whether a word in lower case names a secret, alone or as part of a compound.
+// isSecretWord reports whether a word in lower case names a secret. The word may be a compound, such as "pgpassword".
 func isSecretWord(word string) bool {
 	if len(word) < 3 {
 		return false
@@ -77,8 +77,8 @@ func isSecretWord(word string) bool {
 	return false
 }
 
-// isOrdinaryPassWord reports whether a word that ends in "pass" is not the name of a secret. Such words are everyday
-// words, and terms of signal filters and graphics.
+// isOrdinaryPassWord reports whether a word that ends in "pass" is an ordinary word, such as "compass" or "lowpass",
+// and not the name of a secret.
 func isOrdinaryPassWord(word string) bool {
 	for _, end := range [...]string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "lowpass",
 		"highpass", "bandpass", "allpass", "multipass", "subpass", "renderpass", "boardingpass"} {

@@ -1,8 +1,8 @@
-// Package index ranks cards for a question: it finds, among ten thousand tools, the few tools that a model should
-// see.
+// Package index ranks cards (tools) for a question. Its purpose is to find, among ten thousand tools, the few tools
+// that a model should see.
 //
-// The same documents always have the same ranking: it does not depend on the order and history of updates. If a
-// document shares a word with a question, other than a stop word, the question has at least one hit. An index
-// contains only its own documents. So a ranking for one caller does not depend on tools that are hidden from that
-// caller. The package reads no files and uses no network.
+// The ranking of the same documents for the same question is always the same. It does not depend on the order and the
+// history of updates. If a document shares a word with a question, other than a stop word, the question has at least
+// one hit. Each class of callers has its own index, which contains only the tools that these callers may call. So
+// hidden tools do not influence the ranking. The package reads no files and uses no network.
 package index

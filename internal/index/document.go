@@ -17,8 +17,8 @@ import (
 type Document struct {
 	// ID identifies the document in a hit. Adding a document replaces the document with the same ID.
 	ID string
-	// Server is the name of the server, and Name the tool's name at that server. The tool declares Title and
-	// Description.
+	// Server is the name of the server, and Name is the tool's name at that server. Title and Description are texts
+	// from the tool's definition.
 	Server, Name, Title, Description string
 	// Schema is the JSON schema of the arguments, or nil if the tool has no arguments.
 	Schema json.RawMessage
@@ -36,9 +36,11 @@ const (
 )
 
 const (
-	// maxSchemaDepth is the maximum depth of parameters that are read from a schema.
+	// maxSchemaDepth is the maximum nesting of parameters that are read from a schema. Deeper parameters are not
+	// indexed.
 	maxSchemaDepth = 5
-	// maxFieldBytes is the maximum number of indexed bytes of a field. A search does not find the rest of the field.
+	// maxFieldBytes is the maximum number of bytes of a field that are indexed. A search does not find words in the
+	// rest of the field.
 	maxFieldBytes = 16 << 10
 )
 
@@ -68,7 +70,7 @@ func (r *documentWords) wordCount() (n int) {
 	return n
 }
 
-// splitDocuments splits documents into words, in parallel on all processor cores.
+// splitDocuments splits the fields of documents into words, in parallel on all processor cores.
 func splitDocuments(docs []Document) []documentWords {
 	all := make([]documentWords, len(docs))
 	read := func(i int) {
@@ -92,13 +94,13 @@ func splitDocuments(docs []Document) []documentWords {
 	return all
 }
 
-// minSentence is the minimum length of a first sentence in bytes. A shorter text is a heading, and the next sentence
-// follows.
+// minSentence is the minimum length of a first sentence in bytes. A shorter sentence is usually a heading, so
+// firstSentenceLen adds the next sentence to it.
 const minSentence = 12
 
 // firstSentenceLen returns the length of the first sentence of a text in bytes. The sentence ends at a line end, or
-// at a full stop, exclamation mark or question mark before a blank. A mark does not count if a lower-case letter
-// follows the blank, because it may belong to an abbreviation.
+// at a full stop, exclamation mark or question mark before a blank. If a lower-case letter follows the blank, the
+// sentence continues, because the mark may belong to an abbreviation.
 func firstSentenceLen(text string) int {
 	for i, r := range text {
 		if i < minSentence {
@@ -164,8 +166,8 @@ func writeLine(b *strings.Builder, text string) {
 	}
 }
 
-// EmbeddingText returns the text from which the document's vector is computed: names, title, description and the names
-// of the parameters.
+// EmbeddingText returns the text from which the document's vector is computed. It consists of the server, the name,
+// the title, the description and the names of the parameters.
 func (d *Document) EmbeddingText() string {
 	texts := d.fieldTexts()
 	var b strings.Builder

@@ -5,7 +5,8 @@ import (
 	"crypto/sha256"
 )
 
-// An EmbedRole is the role of a text to embed. Many models embed questions differently from documents.
+// An EmbedRole is the role of a text whose vector is computed. Many models compute the vector of a question
+// differently from the vector of a document.
 type EmbedRole uint8
 
 // The roles of a text.
@@ -15,14 +16,15 @@ const (
 	RoleDocument
 )
 
-// An Embedder computes vectors of texts. Texts with similar meaning have vectors that are near each other. It is
-// safe for concurrent use.
+// An Embedder computes ("embeds") vectors of texts. Texts with similar meaning have vectors that are near each other.
+// It is safe for concurrent use.
 type Embedder interface {
-	// Model returns the name of the vector space. Vectors of spaces with different names are never compared. The
-	// name is the same in every process.
+	// Model returns the name of the model, and so of its vector space. Vectors of models with different names are
+	// never compared. The name is the same in every process.
 	Model() string
-	// Embed returns a vector for each text, in the same order. All vectors have the same dimension. Their lengths
-	// are arbitrary, because vectors are compared by cosine. If Embed returns an error, it returns no vectors.
+	// Embed returns a vector for each text, in the same order. All vectors have the same dimension. Their lengths are
+	// arbitrary, because vectors are compared by the cosine of their angle. If Embed returns an error, it returns no
+	// vectors.
 	Embed(ctx context.Context, of EmbedRole, texts []string) ([][]float32, error)
 }
 
@@ -45,7 +47,7 @@ type VectorStore interface {
 	Get(ctx context.Context, model string, keys []TextKey) (map[TextKey][]float32, error)
 	// Put stores either all the vectors or none. It does not replace vectors that are already stored.
 	Put(ctx context.Context, model string, vectors map[TextKey][]float32) error
-	// Nearest returns at most most of the keys among, nearest to the question's vector first. Equally near keys are
-	// in the order of the keys. The result omits keys without a vector.
+	// Nearest returns at most most of the given keys: those whose vectors are nearest to the question's vector,
+	// nearest first. Equally near keys are in the order of the keys. The result omits keys without a vector.
 	Nearest(ctx context.Context, model string, question []float32, most int, among []TextKey) ([]Neighbor, error)
 }

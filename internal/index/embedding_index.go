@@ -16,29 +16,30 @@ const DefaultDeadline = 250 * time.Millisecond
 const (
 	// defaultBatch is the default number of texts in one request to the model.
 	defaultBatch = 32
-	// maxTexts is the maximum number of texts of an index. Above it, the index drops the texts that were not
-	// searched for the longest time.
+	// maxTexts is the maximum number of texts of an index. If there are more, the index removes the texts that have
+	// not been searched for the longest time.
 	maxTexts = 100_000
-	// minCoverage is the minimum share of the searched texts that must have vectors. It is below 1, because
-	// otherwise one text that the model refuses would disable the model for all texts. It is close to 1, because
-	// texts without a vector are ranked by words alone, which is a disadvantage.
+	// minCoverage is the minimum share of the searched texts that must have vectors; with a smaller share, Nearest
+	// returns an error. The share is below 1, because otherwise one text that the model refuses would disable the
+	// model for all texts. It is close to 1, because texts without a vector are ranked by words alone, which is a
+	// disadvantage.
 	minCoverage = 0.9
 )
 
-// An EmbeddingIndex ranks documents by vectors from an external model. Documents are embedded in the background,
-// each text only once. A question is embedded during the search, within a deadline. If the model is slow,
-// unreachable or replaced by another model, the search returns an error quickly, and the caller ranks by words
-// alone. The methods are safe for concurrent use.
+// An EmbeddingIndex ranks documents by vectors from an external model. Run embeds documents in the background, each
+// text only once. Nearest embeds the question during the search, within a deadline. If the model is slow, unreachable
+// or replaced by another model, Nearest returns an error quickly, and the caller ranks by words alone. The methods
+// are safe for concurrent use.
 type EmbeddingIndex struct {
 	embedder Embedder
 	o        EmbeddingIndexOptions
-	// wake signals Run to look for work immediately.
+	// wake receives a value when there may be new work for Run.
 	wake chan struct{}
 	// working is locked while a goroutine embeds documents.
 	working sync.Mutex
 	vectors *vectorTable
-	// era is incremented when the cached vectors of questions become invalid. questions caches the vectors of
-	// questions that are passed directly to the EmbeddingIndex.
+	// era is incremented when all cached vectors of questions become invalid. questions is the cache for calls of
+	// EmbeddingIndex.Nearest; each indexView has its own cache.
 	era       atomic.Int64
 	questions *questionCache
 
@@ -46,16 +47,16 @@ type EmbeddingIndex struct {
 	// offered contains documents whose keys are not computed yet, at most maxTexts.
 	offered []Document
 	known   map[TextKey]Document
-	// notLoaded contains keys whose vectors are not read from the store yet. notEmbedded contains keys that have no
-	// vector in the store. Both are in order of arrival.
+	// notLoaded contains the keys of texts for which the store has not been searched yet. notEmbedded contains the
+	// keys of texts that have no vector in the store and must be embedded. Both are in order of arrival.
 	notLoaded, notEmbedded []TextKey
 	refused                map[TextKey]bool
-	// notStored contains vectors that the store has not accepted yet.
+	// notStored contains computed vectors that could not be saved in the store yet.
 	notStored map[TextKey][]float32
-	// modelVerified reports whether the model was verified to compute the same vectors as the stored ones. storeGone
-	// reports whether there is no store, or the store is not used any more.
+	// modelVerified reports whether verifyModel has found that the model computes the same vectors as the stored
+	// ones. storeGone reports whether there is no store, or the store is not used any more.
 	modelVerified, storeGone bool
-	// probeVector is the last vector of probeText.
+	// probeVector is the vector that the model last returned for probeText.
 	probeVector []float32
 	breaker     circuitBreaker
 	// questionError is the last error of a question, and documentError the last error of embedding or storing
@@ -85,24 +86,24 @@ var (
 
 // EmbeddingIndexOptions are the optional settings of an EmbeddingIndex.
 type EmbeddingIndexOptions struct {
-	// Vectors is the store for vectors. If it is nil, vectors exist only in memory. If possible, the store should
-	// also be a VectorForgetter.
+	// Vectors is the store for vectors. If it is nil, vectors exist only in memory. The store should also be a
+	// VectorForgetter: otherwise it is not used any more after the model was replaced.
 	Vectors VectorStore
-	// SearchInStore specifies that searches use Vectors, and vectors are not loaded into memory. It is for more
-	// texts than fit into memory.
+	// SearchInStore makes Nearest search in Vectors. Vectors are then not loaded into memory. It is for more vectors
+	// than fit into memory.
 	SearchInStore bool
 	// Deadline is the time limit for embedding a question; 0 means DefaultDeadline.
 	Deadline time.Duration
 	// Batch is the number of texts in one request to the model; 0 means 32.
 	Batch int
-	// Logger receives a message when the model stops answering, answers again, or was replaced; nil disables
-	// logging.
+	// Logger receives a message when the model stops answering, when it answers again, and when it was replaced. If
+	// Logger is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
 // EmbeddingIndexStatus is the state of an EmbeddingIndex.
 type EmbeddingIndexStatus struct {
-	// Model is the name of the vector space. Dimension is the dimension of its vectors, or 0 if it is unknown.
+	// Model is the name of the model. Dimension is the dimension of its vectors, or 0 if it is unknown.
 	Model     string `json:"model"`
 	Dimension int    `json:"dimension,omitempty"`
 	// Texts is the number of texts, Vectors the number of texts with a vector, and Refused the number of texts that
@@ -110,10 +111,11 @@ type EmbeddingIndexStatus struct {
 	Texts   int `json:"texts"`
 	Vectors int `json:"vectors"`
 	Refused int `json:"refused,omitempty"`
-	// Asked is the number of questions sent to the model, and Missed the number of those that failed.
+	// Asked is the number of questions sent to the model, and Missed the number of these questions that failed.
 	Asked  int `json:"asked,omitempty"`
 	Missed int `json:"missed,omitempty"`
-	// Away is the time at which the model stopped answering; zero if it answers. No questions are sent meanwhile.
+	// Away is the time at which the model stopped answering; zero if it answers. While it does not answer, no
+	// questions are sent.
 	Away time.Time `json:"away,omitzero"`
 	// Err is the last error, without secrets, and At its time. Both are empty after a success.
 	Err string    `json:"error,omitempty"`
@@ -122,7 +124,7 @@ type EmbeddingIndexStatus struct {
 	Replaced int `json:"replaced,omitempty"`
 }
 
-// NewEmbeddingIndex returns an index for the documents that are passed to Offer. Run embeds them.
+// NewEmbeddingIndex returns an index without documents. Offer adds documents, and Run embeds them.
 func NewEmbeddingIndex(e Embedder, o EmbeddingIndexOptions) *EmbeddingIndex {
 	if o.Deadline <= 0 {
 		o.Deadline = DefaultDeadline
@@ -142,23 +144,23 @@ func NewEmbeddingIndex(e Embedder, o EmbeddingIndexOptions) *EmbeddingIndex {
 	return l
 }
 
-// An indexView is an EmbeddingIndex with a separate cache of questions for one Index.
+// An indexView is an EmbeddingIndex with a separate cache of question vectors, for one Index.
 type indexView struct {
 	*EmbeddingIndex
 	questions *questionCache
 }
 
-// ForIndex implements [PerIndexRanker]: each index has its own cache of question vectors. So the duration of a
-// search does not reveal whether other callers asked the same question.
+// ForIndex implements [PerIndexRanker]. The result has its own cache of question vectors. So the duration of a search
+// does not reveal whether callers of another index asked the same question.
 func (l *EmbeddingIndex) ForIndex() RemoteRanker { return indexView{l, newQuestionCache(&l.era)} }
 
-// Nearest is like EmbeddingIndex.Nearest, but uses the cache of this view.
+// Nearest is like EmbeddingIndex.Nearest, but uses the cache of this indexView.
 func (a indexView) Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error) {
 	return a.nearestCached(ctx, a.questions, question, most, among)
 }
 
-// Offer adds documents to the index and returns immediately; Run embeds them. Offering a known document again costs
-// little.
+// Offer adds documents to the index and returns immediately; Run embeds them. Documents that the index already
+// contains may be offered again at little cost.
 func (l *EmbeddingIndex) Offer(docs []Document) {
 	if len(docs) == 0 {
 		return
@@ -202,14 +204,14 @@ var (
 	errOtherDimension = errors.New("the vector of the question has another dimension than those of the texts")
 )
 
-// Nearest returns the keys among, nearest to the question first, within the deadline. It returns an error without
-// sending the question if fewer than nine in ten of the keys have vectors. It also does so while the model does not
-// answer.
+// Nearest returns at most most of the keys in among, nearest to the question first, within the deadline. In two cases
+// it returns an error without sending the question to the model. The first is that fewer than nine in ten of the keys
+// have vectors. The second is that the model has stopped answering.
 func (l *EmbeddingIndex) Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error) {
 	return l.nearestCached(ctx, l.questions, question, most, among)
 }
 
-// nearestCached is Nearest with the cache asked.
+// nearestCached implements Nearest with asked as the cache of question vectors.
 func (l *EmbeddingIndex) nearestCached(ctx context.Context, asked *questionCache, question string, most int,
 	among []TextKey) ([]Neighbor, error) {
 	switch {
@@ -236,7 +238,7 @@ func (l *EmbeddingIndex) nearestCached(ctx context.Context, asked *questionCache
 	return l.vectors.nearest(v, most, among), nil
 }
 
-// recheckModel makes Run verify the model again.
+// recheckModel makes Run verify the model again, see verifyModel.
 func (l *EmbeddingIndex) recheckModel() {
 	l.mu.Lock()
 	l.modelVerified = false

@@ -13,19 +13,22 @@ import (
 const (
 	// maxCachedQuestions is the maximum number of questions with a cached vector.
 	maxCachedQuestions = 256
-	// maxMissesInRow is the number of consecutive failed questions after which no more questions are sent.
+	// maxMissesInRow is the number of consecutive failed questions after which the model counts as unreachable, and
+	// no more questions are sent.
 	maxMissesInRow = 3
-	// The first and the longest pause before the model is tested again.
+	// firstProbePause is the pause before the first test of an unreachable model. After each failed test the pause
+	// doubles, up to maxProbePause.
 	firstProbePause, maxProbePause = time.Second, time.Minute
 )
 
-// probeText is a constant text. It is embedded to test whether the model answers and was not replaced.
+// probeText is a constant text. The index embeds it to test whether the model answers, and whether it was replaced by
+// another model.
 const probeText = "read a file from the disk"
 
 // A questionCache caches the vectors of the last questions. Concurrent searches for the same question share one
 // request to the model.
 type questionCache struct {
-	// era is the current era of the EmbeddingIndex. Vectors of earlier eras are invalid.
+	// era points to EmbeddingIndex.era. Vectors that were computed in an earlier era are invalid.
 	era *atomic.Int64
 
 	mu      sync.Mutex
@@ -53,7 +56,8 @@ func newQuestionCache(era *atomic.Int64) *questionCache {
 	return &questionCache{era: era, cached: map[string]*list.Element{}, pending: map[string]*pendingQuestion{}}
 }
 
-// dropOldEra empties the cache if its vectors belong to an earlier era. The caller must hold q.mu.
+// dropOldEra empties the cache if its vectors belong to an earlier era than the current one. The caller must hold
+// q.mu.
 func (q *questionCache) dropOldEra() {
 	now := q.era.Load()
 	if q.currentEra == now {
@@ -65,8 +69,8 @@ func (q *questionCache) dropOldEra() {
 	clear(q.pending)
 }
 
-// findOrBegin returns the cached vector of a question, or else a pending question. first is true if the pending
-// question is new: the caller must then send it to the model and call finish.
+// findOrBegin returns the cached vector of a question. If there is none, it returns a pending question. first is true
+// if the pending question is new. The caller must then send the question to the model and call finish.
 func (q *questionCache) findOrBegin(question string) (vector []float32, g *pendingQuestion, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,8 +105,8 @@ func (q *questionCache) finish(question string, g *pendingQuestion, vector []flo
 	close(g.done)
 }
 
-// A circuitBreaker prevents requests while the model does not answer. open is the time of the failure that opened
-// it, and zero while requests are allowed.
+// A circuitBreaker prevents requests while the model does not answer. open is the time of the last failure before
+// requests were stopped; it is zero while requests are allowed.
 type circuitBreaker struct {
 	failures int
 	open     time.Time
@@ -121,8 +125,8 @@ func (c *circuitBreaker) fail(now time.Time, most int) (opened bool) {
 	return true
 }
 
-// questionVector returns the vector of a question. It waits until the context within is done. If the context caller
-// is done, the failure is not counted as one of the model.
+// questionVector returns the vector of a question. It returns an error when the context within is done. If the
+// context caller is done too, the search was cancelled, and the failure does not count as a failure of the model.
 func (l *EmbeddingIndex) questionVector(caller, within context.Context, asked *questionCache,
 	question string) ([]float32, error) {
 	for {
@@ -190,8 +194,8 @@ func (l *EmbeddingIndex) isModelAway() bool {
 	return !l.breaker.open.IsZero()
 }
 
-// noteQuestion updates the status after a question. well reports whether the model works: a refused question is not
-// a failure of the model.
+// noteQuestion updates the status after a question. well reports whether the model works. It is also true if the
+// model refused the text of the question.
 func (l *EmbeddingIndex) noteQuestion(err error, well bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,8 +211,8 @@ func (l *EmbeddingIndex) noteQuestion(err error, well bool) {
 	l.noteFailure(err, maxMissesInRow)
 }
 
-// noteFailure counts a failure of the model, and stops sending questions after most failures. The caller must hold
-// l.mu.
+// noteFailure counts a failure of the model. At the consecutive failure with the number most, it stops sending
+// questions. The caller must hold l.mu.
 func (l *EmbeddingIndex) noteFailure(err error, most int) {
 	if l.breaker.fail(time.Now(), most) {
 		l.o.Logger.Warn("tools are found by words only: the embedding model does not answer", "model",
@@ -217,8 +221,8 @@ func (l *EmbeddingIndex) noteFailure(err error, most int) {
 	}
 }
 
-// probeModel tests whether an unreachable model answers again within the deadline of a question. After a success,
-// questions are sent again.
+// probeModel tests whether an unreachable model answers again within the deadline of a question. If it does,
+// questions are sent to it again; otherwise probeModel sets the time of the next test.
 func (l *EmbeddingIndex) probeModel(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, l.o.Deadline)
 	defer cancel()

@@ -12,12 +12,13 @@ import (
 const (
 	// batchTimeout is the time limit for embedding a batch, including retries.
 	batchTimeout = 2 * time.Minute
-	// The first and the longest pause before a failed batch is retried.
+	// firstRetryPause is the pause before a failed batch is retried. The pause doubles after each failure, up to
+	// maxRetryPause.
 	firstRetryPause, maxRetryPause = time.Second, 5 * time.Minute
 )
 
-// Run embeds the offered texts that have no vector, batch by batch, until ctx is done. While the model does not
-// answer, it retries with increasing pauses. It returns nil.
+// Run embeds the offered texts that have no vector, batch by batch, until ctx is done. If a batch fails, Run retries
+// after a pause, which increases with each failure. It returns nil.
 func (l *EmbeddingIndex) Run(ctx context.Context) error {
 	pause, rest := firstRetryPause, time.Time{} // embedding continues at rest
 	for ctx.Err() == nil {
@@ -72,8 +73,8 @@ func (l *EmbeddingIndex) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// EmbedAll embeds all offered documents now and returns the first error. After each step it calls told with the
-// number of completed texts (embedded or refused) and the total number of texts.
+// EmbedAll embeds all offered documents now. It stops at the first error and returns it. After each step it calls
+// told with the number of completed texts (embedded or refused) and the total number of texts.
 func (l *EmbeddingIndex) EmbedAll(ctx context.Context, told func(done, of int)) error {
 	for {
 		more, err := l.doNextStep(ctx)
@@ -99,8 +100,8 @@ func (l *EmbeddingIndex) ForgetVectors(ctx context.Context) error {
 	return nil
 }
 
-// doNextStep does one step of the work, such as one batch. more reports whether another call may be necessary. The
-// status already contains the returned error.
+// doNextStep does one step of the work of Run, such as one batch. more reports whether there may be further work. A
+// returned error is already in the status.
 func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) {
 	l.working.Lock()
 	defer l.working.Unlock()
@@ -140,8 +141,8 @@ func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) 
 	return true, err
 }
 
-// keyOffered computes the keys of the offered documents and adds the documents to the index. This takes time,
-// because it reads the schema of each document.
+// keyOffered computes the keys of the offered documents and adds the documents to the index. Offer does not do this
+// itself, because it takes time to read the schema of each document.
 func (l *EmbeddingIndex) keyOffered() {
 	l.mu.Lock()
 	docs := l.offered
@@ -172,8 +173,8 @@ func (l *EmbeddingIndex) keyOffered() {
 	}
 }
 
-// resetVectors deletes all vectors in memory, sets the dimension of new vectors, and queues all texts for loading
-// and embedding.
+// resetVectors deletes all vectors in memory and sets the dimension of new vectors. The vectors of all texts are then
+// loaded from the store or embedded again.
 func (l *EmbeddingIndex) resetVectors(dimension int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,7 +189,7 @@ func (l *EmbeddingIndex) resetVectors(dimension int) {
 	slices.SortFunc(l.notLoaded, func(a, b TextKey) int { return slices.Compare(a[:], b[:]) })
 }
 
-// embedNext embeds the next batch, except texts that another process has embedded meanwhile.
+// embedNext embeds the next batch of texts. It loads instead the vectors that another process has stored meanwhile.
 func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	l.mu.Lock()
 	batch := slices.Clone(l.notEmbedded[:min(len(l.notEmbedded), l.o.Batch)])
@@ -224,7 +225,7 @@ func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 }
 
 // embedTexts returns the vectors of texts, and the keys of the texts that the model refuses. If the model refuses a
-// batch, each half is sent separately, until the refused texts are found.
+// batch, each half of the batch is sent separately, and so on, until the refused texts are known.
 func (l *EmbeddingIndex) embedTexts(ctx context.Context, keys []TextKey, texts map[TextKey]string) (
 	made map[TextKey][]float32, refused []TextKey, err error) {
 	if len(keys) == 0 {

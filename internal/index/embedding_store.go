@@ -15,13 +15,14 @@ const (
 	storeTimeout = 5 * time.Second
 	// loadBatch is the number of vectors that one request to the store loads.
 	loadBatch = 512
-	// sameModelCosine is the minimum cosine of two vectors of one text from the same model. Such vectors differ only
-	// by rounding, while vectors of different models are unrelated.
+	// sameModelCosine is the minimum cosine of two vectors of one text that come from the same model. Such vectors
+	// differ only by rounding, while vectors of different models are unrelated.
 	sameModelCosine = 0.9
 )
 
-// verifyModel tests whether the model is the one that computed the stored vectors. It compares the vector of
-// probeText with the stored vector of probeText. If they differ, it deletes all stored vectors of the model.
+// verifyModel tests whether the model is the one that computed the stored vectors. It embeds probeText and compares
+// the vector with the stored vector of probeText. If their cosine is below sameModelCosine, the model was replaced,
+// and verifyModel deletes all stored vectors of the model.
 func (l *EmbeddingIndex) verifyModel(ctx context.Context) error {
 	vectors, err := l.embedder.Embed(ctx, RoleDocument, []string{probeText})
 	if err == nil {
@@ -62,8 +63,8 @@ func (l *EmbeddingIndex) verifyModel(ctx context.Context) error {
 	return nil
 }
 
-// dropStoredVectors deletes the stored vectors of a model that was replaced. If the store cannot delete them, the
-// store is not used any more.
+// dropStoredVectors deletes the stored vectors of a model that was replaced. If the store is not a VectorForgetter,
+// the vectors cannot be deleted, and the store is not used any more.
 func (l *EmbeddingIndex) dropStoredVectors(ctx context.Context) error {
 	name := l.embedder.Model()
 	f, ok := l.o.Vectors.(VectorForgetter)
@@ -97,8 +98,8 @@ func vectorCosine(a, b []float32) float64 {
 	return product / math.Sqrt(as*bs)
 }
 
-// loadStored loads the stored vectors of the next new documents, and queues the documents without a stored vector
-// for embedding.
+// loadStored loads the stored vectors of the next texts in notLoaded. It adds the texts without a stored vector to
+// notEmbedded.
 func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
 	l.mu.Lock()
 	keys := slices.Clone(l.notLoaded[:min(len(l.notLoaded), loadBatch)])
@@ -118,9 +119,9 @@ func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
 	return nil
 }
 
-// loadVectors loads the stored vectors of the keys into memory, and returns the keys that were found. If a stored
-// vector has another dimension, it is from another model: all stored vectors are then dropped, and the error is
-// errReplaced.
+// loadVectors loads the stored vectors of the keys into memory, and returns the keys that have a stored vector. If a
+// stored vector has another dimension than the model's vectors, it is from another model. Then all stored vectors are
+// deleted, and the error is errReplaced.
 func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
 	if l.searchesInStore() {
 		return l.findStoredVectors(ctx, keys)
@@ -146,8 +147,9 @@ func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[T
 	return found, nil
 }
 
-// findStoredVectors returns the keys that have a vector in the store, without reading the vectors. It searches for
-// the nearest neighbours of an arbitrary vector, with the number of keys as the limit.
+// findStoredVectors returns the keys that have a vector in the store, without reading the vectors. It asks the store
+// for the nearest neighbours of an arbitrary vector. The limit is the number of keys, so the store returns every key
+// that has a vector.
 func (l *EmbeddingIndex) findStoredVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
 	l.mu.Lock()
 	mark := l.probeVector
@@ -165,7 +167,8 @@ func (l *EmbeddingIndex) findStoredVectors(ctx context.Context, keys []TextKey) 
 }
 
 var (
-	// errVectorStore is wrapped by errors of the vector store, to distinguish them from errors of the model.
+	// errVectorStore is wrapped by all errors of the vector store. So they can be distinguished from errors of the
+	// model.
 	errVectorStore = errors.New("the vector store")
 	errReplaced    = fmt.Errorf("%w: the stored vectors are of another model", errVectorStore)
 )
@@ -190,7 +193,7 @@ func (l *EmbeddingIndex) isStoreGone() bool {
 // searchesInStore reports whether vectors exist only in the store, and not in memory.
 func (l *EmbeddingIndex) searchesInStore() bool { return l.o.SearchInStore && !l.isStoreGone() }
 
-// storeVectors stores the given vectors, and earlier vectors that could not be stored.
+// storeVectors stores the given vectors, and the earlier vectors in notStored.
 func (l *EmbeddingIndex) storeVectors(ctx context.Context, vectors map[TextKey][]float32) error {
 	l.mu.Lock()
 	maps.Copy(l.notStored, vectors)

@@ -9,11 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// maxDimension is the maximum dimension of a vector. With a greater dimension, a sum of products could overflow.
+// maxDimension is the maximum dimension of a vector. With a greater dimension, the sum in dotProduct could overflow.
 const maxDimension = 8192
 
-// A vectorTable contains vectors in memory, with one byte for each number. This needs a quarter of the memory of
-// float32, and changes at most one of twenty nearest neighbours. Integer sums are the same on every machine.
+// A vectorTable contains vectors in memory. Each number is stored in one byte, which needs a quarter of the memory of
+// float32. The rounding changes at most one of twenty nearest neighbours. The sums are integers, so they are the same
+// on every machine.
 type vectorTable struct {
 	mu        sync.RWMutex
 	dimension int
@@ -25,7 +26,7 @@ type quantizedVector struct {
 	// numbers is empty if the vector is only in the store.
 	numbers []int8
 	length  float64
-	// last is the number of the last search among whose texts was this text.
+	// last is the number of the last search that covered this text.
 	last atomic.Int64
 }
 
@@ -44,8 +45,8 @@ func (r *vectorTable) reset(dimension int) {
 	r.dimension, r.byKey = dimension, map[TextKey]*quantizedVector{}
 }
 
-// put adds vectors, which must have the dimension of the table. If elsewhere is set, the vectors are only in the
-// store, and put adds only the keys.
+// put adds vectors, which must have the dimension of the table. If elsewhere is set, put adds only the keys of the
+// vectors, because the numbers are only in the store.
 func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
 	made := make(map[TextKey]*quantizedVector, len(vectors))
 	for key, v := range vectors {
@@ -64,8 +65,8 @@ func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
 	}
 }
 
-// quantize scales v so that its largest number becomes most, rounds the numbers, and stores them in to. It returns
-// the length of the scaled vector.
+// quantize stores v in to, with integers. It scales v so that the absolute value of its largest number becomes most,
+// and then rounds the numbers. It returns the length of the resulting vector.
 func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64) {
 	var largest, sum float64
 	for _, x := range v {
@@ -82,8 +83,8 @@ func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64
 	return math.Sqrt(sum)
 }
 
-// coversEnough reports whether at least minCoverage of the keys have a vector. It also marks the keys as searched
-// now.
+// coversEnough reports whether at least the share minCoverage of the keys have a vector. It also counts as a search
+// that covers these keys, see quantizedVector.last.
 func (r *vectorTable) coversEnough(among []TextKey) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -97,8 +98,8 @@ func (r *vectorTable) coversEnough(among []TextKey) bool {
 	return float64(have) >= minCoverage*float64(len(among))
 }
 
-// nearest returns the most keys whose vectors are nearest to v, nearest first. It returns none if v has another
-// dimension.
+// nearest returns at most most of the keys in among: those whose vectors are nearest to v, nearest first. It returns
+// none if v has another dimension than the table.
 func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Neighbor) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -124,8 +125,8 @@ func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Ne
 	return topNeighbors(near, most)
 }
 
-// topNeighbors sorts the neighbours, removes duplicates and returns the first most. Duplicates occur because two
-// documents may have the same text.
+// topNeighbors sorts the neighbours, removes duplicates and returns the first ones, at most most. Duplicates occur
+// because two documents may have the same text.
 func topNeighbors(near []Neighbor, most int) []Neighbor {
 	slices.SortFunc(near, compareNeighbors)
 	near = slices.Compact(near)
@@ -153,7 +154,8 @@ func dotProduct(a []int8, b []int16) int32 {
 	return s0 + s1 + s2 + s3
 }
 
-// leastRecentlySearched returns most of the known keys: those that were not searched for the longest time.
+// leastRecentlySearched returns at most most of the known keys: the keys of the texts that have not been searched for
+// the longest time.
 func (r *vectorTable) leastRecentlySearched(known map[TextKey]Document, most int) []TextKey {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

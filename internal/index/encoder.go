@@ -13,8 +13,8 @@ import (
 //go:embed weights.bin
 var builtInWeights string
 
-// loadBuiltIn decodes the embedded weights at the first call, so that other programs need no time and memory for
-// them.
+// loadBuiltIn decodes the embedded weights at the first call. So a program that does not use the encoder needs no
+// time and memory for them.
 var loadBuiltIn = sync.OnceValue(func() *WordEncoder {
 	e, err := ReadEncoder(builtInWeights)
 	if err != nil {
@@ -29,22 +29,23 @@ func BuiltInEncoder() *WordEncoder { return loadBuiltIn() }
 // A WordEncoder computes the vector of a text from the vectors of its words. It is safe for concurrent use.
 type WordEncoder struct {
 	rows       map[string]int32
-	pieceSlots int    // number of rows for word pieces, which follow the rows of the words
+	pieceSlots int    // number of rows for pieces of unknown words; in data they follow the rows of the words
 	data       string // rows of EncoderDims signed bytes
 }
 
 const (
 	// EncoderDims is the dimension of a vector.
 	EncoderDims = 128
-	// wordWeight is the weight of a word. For an unknown word, it is divided among the pieces of the word.
+	// wordWeight is the weight of the vector of a word in a sum. For an unknown word, it is divided equally among the
+	// pieces of the word.
 	wordWeight = 64
-	// weightsMagic is the beginning of the weights.
+	// weightsMagic is the text with which encoded weights begin.
 	weightsMagic = "encoder1"
 )
 
 // ReadEncoder decodes weights. They consist of weightsMagic, four little-endian uint32 numbers, the word list with
-// one word on each line, and the rows. The numbers are the dimension, the number of piece slots, the number of
-// words, and the length of the word list. A row has one signed byte for each dimension.
+// one word on each line, and the rows. The numbers are the dimension, the number of rows for word pieces, the number
+// of words, and the length of the word list. A row has one signed byte for each dimension.
 func ReadEncoder(weights string) (*WordEncoder, error) {
 	rest, ok := strings.CutPrefix(weights, weightsMagic)
 	if !ok || len(rest) < 16 {
@@ -70,8 +71,8 @@ func ReadEncoder(weights string) (*WordEncoder, error) {
 // A VectorSum is a weighted sum of vectors. The zero value is an empty sum.
 type VectorSum [EncoderDims]int64
 
-// AddWords adds the vector of each word, multiplied by weight (1 to 100), to the sum. It skips words that cannot
-// have a vector.
+// AddWords adds the vector of each word, multiplied by weight (1 to 100), to the sum. The vector of an unknown word
+// is the mean of its pieces. Unknown words with other characters than a to z have no vector and are skipped.
 func (e *WordEncoder) AddWords(to *VectorSum, all []string, weight int64) {
 	var rows []int32
 	var strange []string // words without a row
@@ -98,8 +99,9 @@ func (e *WordEncoder) AddWords(to *VectorSum, all []string, weight int64) {
 	}
 }
 
-// sumRows returns the sum of the rows. It adds four numbers at once, in the 16-bit parts of a 64-bit integer. The
-// numbers are first shifted to the range 0 to 255, so that no sum overflows into the next part.
+// sumRows returns the sum of the rows. It adds four numbers with one addition, in the 16-bit parts of a 64-bit
+// integer. To make the numbers positive, it first adds 128 to each. It adds at most 256 rows in this way, so that no
+// sum overflows into the next part.
 func (e *WordEncoder) sumRows(rows []int32) (sum [EncoderDims]int64) {
 	const few, signs, every2nd, lanes, bits = 256, 0x8080808080808080, 0x00ff00ff00ff00ff, 4, 16
 	for len(rows) > 0 {

@@ -5,14 +5,15 @@ import (
 )
 
 const (
-	// maxEncodedText is the maximum number of bytes of a text that are encoded.
+	// maxEncodedText is the number of bytes of a text from which EncoderWords takes words. Later bytes are ignored.
 	maxEncodedText = 4 << 10
-	// minPiece and maxPiece are the minimum and maximum length of a piece of an unknown word, in letters. The
-	// markers of the start and the end of the word count as letters.
+	// minPiece and maxPiece are the minimum and the maximum length of a piece of an unknown word, in letters. The
+	// markers "<" and ">" of the start and the end of the word count as letters.
 	minPiece, maxPiece = 3, 5
 )
 
-// EncoderWords returns the distinct words of a text that may have a vector, in order of first occurrence.
+// EncoderWords returns the distinct words of a text that consist only of the letters a to z, in order of first
+// occurrence.
 func EncoderWords(text string) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -35,7 +36,8 @@ func isLatinWord(word string) bool {
 	return true
 }
 
-// WordPieces returns a slot for each piece of an unknown word: the hash of the piece modulo slots.
+// WordPieces returns the slots of the pieces of an unknown word. A piece is a sequence of 3 to 5 letters of the word.
+// Its slot is the hash of the piece modulo slots; it is the index of the row with the vector of the piece.
 func WordPieces(word string, slots int) []int32 {
 	marked := "<" + word + ">"
 	var out []int32

@@ -9,7 +9,8 @@ import (
 	"io"
 )
 
-// An EvalError is a user error: in a file of tools or questions, or in the name of an arm.
+// An EvalError is an error of the user in an evaluation. It is an invalid line in a file of tools or questions, or an
+// unknown name of an arm (see Arms).
 type EvalError struct{ text string }
 
 // Error returns the text of the error.
@@ -29,15 +30,16 @@ type toolRow struct {
 type EvalQuery struct {
 	ID    string `json:"id"`
 	Query string `json:"query"`
-	// Kind is a class of questions with its own score; it may be empty.
+	// Kind is the name of a class of questions; each class has its own score. Kind may be empty.
 	Kind string `json:"kind"`
-	// Gold contains the IDs of the needed tools. Groups replaces Gold if several tools are equally suitable: of each
-	// group, one tool is needed.
+	// Gold contains the IDs of the tools that the question needs. If several tools are equally suitable, Groups is
+	// used instead of Gold: the question needs one tool of each group.
 	Gold   []string   `json:"gold"`
 	Groups [][]string `json:"groups"`
 }
 
-// NeededGroups returns Groups, or else a group for each tool of Gold. One tool of each group is needed.
+// NeededGroups returns Groups. If Groups is empty, it returns a group with one tool for each tool in Gold. The
+// question needs one tool of each group.
 func (q EvalQuery) NeededGroups() [][]string {
 	if len(q.Groups) > 0 {
 		return q.Groups
@@ -49,8 +51,9 @@ func (q EvalQuery) NeededGroups() [][]string {
 	return all
 }
 
-// ReadEvalTools reads a file of tools with one JSON object on each line. Its members are id, server, name, title,
-// description and inputSchema; id and name are required. An [EvalError] names the file and the line.
+// ReadEvalTools reads a file of tools with one JSON object on each line. The members of an object are id, server,
+// name, title, description and inputSchema; id and name are required. If a line is invalid, the error is an
+// [EvalError] that names the file and the line.
 func ReadEvalTools(name string, from io.Reader) ([]Document, error) {
 	rows, err := readRows[toolRow](name, from, func(t toolRow) (string, error) {
 		if t.Name == "" {
@@ -66,8 +69,9 @@ func ReadEvalTools(name string, from io.Reader) ([]Document, error) {
 	return all, err
 }
 
-// ReadEvalQueries reads a file of questions with one JSON object on each line. Its members are id, query, kind, gold
-// and groups; id and query are required. An [EvalError] names the file and the line.
+// ReadEvalQueries reads a file of questions with one JSON object on each line. The members of an object are id,
+// query, kind, gold and groups; id and query are required. If a line is invalid, the error is an [EvalError] that
+// names the file and the line.
 func ReadEvalQueries(name string, from io.Reader) ([]EvalQuery, error) {
 	return readRows[EvalQuery](name, from, func(q EvalQuery) (string, error) {
 		if q.Query == "" {
@@ -85,7 +89,8 @@ func ReadEvalQueries(name string, from io.Reader) ([]EvalQuery, error) {
 // maxRowBytes is the maximum length of a line in bytes.
 const maxRowBytes = 16 << 20
 
-// readRows reads lines of JSON and skips empty lines. The function check validates a row and returns its ID.
+// readRows decodes each line as a JSON object and skips empty lines. The function check returns the ID of an object,
+// and an error if the object is invalid. IDs must be unique.
 func readRows[T any](name string, from io.Reader, check func(T) (id string, err error)) ([]T, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxRowBytes)
@@ -127,7 +132,7 @@ func readRows[T any](name string, from io.Reader, check func(T) (id string, err 
 	return rows, nil
 }
 
-// jsonTypeError returns a JSON error without names of Go types.
+// jsonTypeError returns a JSON error whose text contains no names of Go types.
 func jsonTypeError(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s is of the wrong kind: %s", wrong.Field, wrong.Value)

@@ -9,17 +9,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// The ways of ranking ("arms"): by words alone, and by words and the built-in encoder, as without a configured
-// embedding model.
+// The names of the ways of ranking, called arms. RankLexical ranks by words alone. RankHybrid ranks by words and the
+// built-in encoder, like an index without an external embedding model.
 const (
 	RankLexical = "lexical"
 	RankHybrid  = "hybrid"
 )
 
-// Arms contains the names of all ways of ranking.
+// Arms contains the names of all arms.
 var Arms = [...]string{RankLexical, RankHybrid}
 
-// NewRankFunc builds an index of tools, and returns a function that ranks the tools with the given arm.
+// NewRankFunc builds an index of tools, and returns a function that ranks the tools in the given way. If arm is not
+// in Arms, the error is an [EvalError].
 func NewRankFunc(arm string, tools []Document) (RankFunc, error) {
 	var find func(ctx context.Context, question string, most int) []Hit
 	switch arm {
@@ -46,7 +47,8 @@ func NewRankFunc(arm string, tools []Document) (RankFunc, error) {
 	}, nil
 }
 
-// FillRankings appends missing tools to each ranking, in the order of their IDs, until the ranking has most entries.
+// FillRankings extends each ranking with fewer than most tools to most tools. It appends tools that the ranking does
+// not contain, in the order of their IDs.
 func FillRankings(rows []Ranking, tools []Document, most int) {
 	ids := make([]string, len(tools))
 	for i, t := range tools {

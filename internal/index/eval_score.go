@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// MinTop is the number of ranked tools that the scores use.
+// MinTop is the number of tools that a ranking should contain: the scores Recall20 and All20 use the first 20 tools.
 const MinTop = 20
 
 // A RankFunc returns the IDs of at most most tools for a question, best first.
@@ -22,7 +22,8 @@ type Ranking struct {
 	Millis float64 `json:"ms"`
 }
 
-// RunQueries ranks tools for all questions, one after the other.
+// RunQueries calls rank for each question, one after the other, and returns the rankings. It returns the error of ctx
+// if ctx is done.
 func RunQueries(ctx context.Context, rank RankFunc, queries []EvalQuery, most int) ([]Ranking, error) {
 	rows := make([]Ranking, 0, len(queries))
 	for _, q := range queries {
@@ -49,24 +50,25 @@ func LatencyPercentiles(rows []Ranking) (p50, p95 float64) {
 	return all[len(all)/2], all[len(all)*95/100]
 }
 
-// A Score contains measures of ranking quality: means over questions, from 0 to 1.
+// A Score contains measures of ranking quality, from 0 to 1. Each is the mean over all questions of a kind.
 type Score struct {
 	Kind    string `json:"kind"`
 	Queries int    `json:"queries"`
-	// Recall5 and Recall20 are the shares of the needed tools that are among the first 5 and the first 20 tools.
+	// Recall5 is the share of the needed tools that are among the first 5 tools of the ranking. Recall20 is the share
+	// that are among the first 20 tools.
 	Recall5  float64 `json:"recall@5"`
 	Recall20 float64 `json:"recall@20"`
 	// NDCG10 is the normalized discounted cumulative gain of the needed tools among the first 10 tools.
 	NDCG10 float64 `json:"ndcg@10"`
-	// Hit1 is the share of questions whose first tool is needed. All20 is the share of questions whose needed tools
-	// are all among the first 20 tools.
+	// Hit1 is the share of questions for which the first tool of the ranking is a needed tool. All20 is the share of
+	// questions for which all needed tools are among the first 20 tools.
 	Hit1  float64 `json:"hit@1"`
 	All20 float64 `json:"all@20"`
 }
 
-// ScoreRankings returns the score over all questions, and the score of each kind, sorted by kind. Questions without
-// needed tools are ignored. If no question has needed tools, the result is empty. A question without a ranking
-// counts as one without hits.
+// ScoreRankings returns the score over all questions, which has an empty Kind, and then the score of each kind,
+// sorted by kind. Questions without needed tools are ignored; if all questions are ignored, the result is empty. A
+// question without a ranking counts as a question whose needed tools were not found.
 func ScoreRankings(queries []EvalQuery, rows []Ranking) []Score {
 	found := map[string][]string{}
 	for _, r := range rows {
@@ -94,7 +96,8 @@ func ScoreRankings(queries []EvalQuery, rows []Ranking) []Score {
 	return all
 }
 
-// MeanScore returns the mean of scores, with equal weight for each score.
+// MeanScore returns the mean of several scores. Each score has the same weight, even if it is a mean over fewer
+// questions.
 func MeanScore(scores []Score) Score {
 	var sum Score
 	for _, s := range scores {
@@ -116,7 +119,8 @@ func (s Score) dividedBy(n float64) Score {
 	return Score{s.Kind, s.Queries, s.Recall5 / n, s.Recall20 / n, s.NDCG10 / n, s.Hit1 / n, s.All20 / n}
 }
 
-// scoreQuery returns the score of the ranking for one question.
+// scoreQuery returns the score of one question. needed contains the groups of needed tools, and ranked the IDs in the
+// ranking.
 func scoreQuery(needed [][]string, ranked []string) Score {
 	place := map[string]int{}
 	for _, id := range ranked {

@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// The weights of the rankers in the score of a hit, relative to the ranking by words, which has weight 1. The scores
-// of each ranker are first divided by its best score.
+// The weights of the rankers in the score of a hit. The ranking by words has weight 1. The scores of each ranker are
+// first divided by the best score of that ranker.
 //
-// The fusion adds scores, not ranks. A fusion of ranks with equal weights (RRF) had 5 points less nDCG@10 than words
-// alone. The reason is that the built-in encoder is a weaker ranker than words. The weights were chosen by leaving
-// out one corpus at a time; see docs/encoder.md.
+// The fusion adds scores, not ranks. A fusion of ranks with equal weights (reciprocal rank fusion, RRF) had 5 points
+// less nDCG@10 than words alone. The reason is that the built-in encoder is a weaker ranker than words. The weights
+// were chosen by cross-validation, which leaves out one corpus at a time; see docs/encoder.md.
 const (
-	// meaningWeight is the weight of the built-in encoder. multiPartWeight replaces it for a question with several
-	// parts. For such a question only the nearest part counts, because a vector describes one thing, while the word
-	// scores of all parts add up.
+	// meaningWeight is the weight of the built-in encoder for a question with one part, and multiPartWeight for a
+	// question with several parts. The second weight is lower because the encoder compares a document only with the
+	// nearest part, while words compare it with all parts.
 	meaningWeight, multiPartWeight = 0.7, 0.3
-	// remoteWeight is the weight of the vectors of an external model, which replace the built-in encoder. Such a
-	// model is about as reliable as words.
+	// remoteWeight is the weight of an external model, which is used instead of the built-in encoder. Such a model is
+	// about as reliable as words.
 	remoteWeight = 1
-	// fusedHits is the number of hits of each ranker that are fused. A document with a lower rank in all rankers is
-	// not a hit.
+	// fusedHits is the number of best hits of each ranker that are fused. A document that is not among them for any
+	// ranker is not a hit.
 	fusedHits = 200
 )
 
-// fusedSearch ranks documents with all rankers. It waits only for the vector of the question from the external
-// model.
+// fusedSearch ranks documents with all rankers and adds their scores. Only the external model may make it wait, for
+// the vector of the question.
 func (x *Index) fusedSearch(ctx context.Context, s Query) []Hit {
 	most := max(fusedHits, 2*s.Limit)
 	var far map[TextKey]float64
@@ -58,7 +58,7 @@ func (x *Index) fusedSearch(ctx context.Context, s Query) []Hit {
 	return f.topHits(s.Limit)
 }
 
-// A hitFusion contains the hits of one question, to which the scores of the rankers are added.
+// A hitFusion contains the hits for one question while the scores of the rankers are added to them.
 type hitFusion struct {
 	hits []Hit
 	at   map[string]int // index of a hit by document ID
@@ -74,9 +74,9 @@ func (f *hitFusion) hitFor(id string) *Hit {
 	return &f.hits[at]
 }
 
-// addMeaningScores adds the scores of the built-in encoder: 1 for the document nearest to a part of the question,
-// and 0 to 1 for others. It scores the documents found by words and the nearest documents. It omits the nearest
-// documents if enough documents found by words rank higher in any case.
+// addMeaningScores adds the scores of the built-in encoder. The document nearest to a part of the question has the
+// score 1, and others have 0 to 1. The function scores the hits that the words found, and the documents nearest to
+// the question. It skips the nearest documents if wanted hits already have a score that no other document can exceed.
 func (f *hitFusion) addMeaningScores(x *meaningIndex, parts [][]string, most, wanted int) {
 	if len(x.rows) == 0 {
 		return
@@ -107,7 +107,7 @@ func (f *hitFusion) addMeaningScores(x *meaningIndex, parts [][]string, most, wa
 	}
 }
 
-// topHits returns the most hits with the highest scores, scaled so that the best score is 1.
+// topHits returns the hits with the highest scores, at most most. It scales the scores so that the best score is 1.
 func (f *hitFusion) topHits(most int) []Hit {
 	slices.SortFunc(f.hits, compareHits)
 	hits := f.hits[:min(len(f.hits), most)]
@@ -117,7 +117,8 @@ func (f *hitFusion) topHits(most int) []Hit {
 	return hits
 }
 
-// dropFarHits removes the hits whose texts have a cosine below the minimum, except the best hit.
+// dropFarHits removes the hits whose texts are in under, which contains the texts with a cosine below
+// Options.MinCosine. It does not remove the best hit.
 func (f *hitFusion) dropFarHits(x *meaningIndex, under map[TextKey]bool) {
 	slices.SortFunc(f.hits, compareHits)
 	best := true
@@ -129,9 +130,9 @@ func (f *hitFusion) dropFarHits(x *meaningIndex, under map[TextKey]bool) {
 }
 
 // remoteScores returns the scores of the external model, by text: 1 for the nearest of the requested texts and 0 for
-// the farthest. Scores are relative to the farthest text, because each model has a different cosine for unrelated
-// texts. The set under contains the texts whose cosine is below MinCosine. If the model returns no result, both maps
-// are nil.
+// the farthest. Scores are relative to the farthest text, because the cosine of unrelated texts differs between
+// models. under contains the texts whose cosine is below Options.MinCosine; it is nil if there is no minimum. If the
+// model returns no result, both maps are nil.
 func (x *Index) remoteScores(ctx context.Context, question string, most int) (scores map[TextKey]float64,
 	under map[TextKey]bool) {
 	x.mu.RLock()

@@ -16,8 +16,9 @@ const DefaultRerankDeadline = time.Second
 // defaultReranked is the default number of hits that are reranked.
 const defaultReranked = 20
 
-// A HitReranker sorts the first hits of a search with a rerank model, which reads the question together with each
-// text. If the model is slow or unreachable, the hits keep their order. The methods are safe for concurrent use.
+// A HitReranker sorts the first hits of a search with a rerank model. The model reads the question together with the
+// text of each hit. If the model is slow or unreachable, the order of the hits does not change. The methods are safe
+// for concurrent use.
 type HitReranker struct {
 	reranker Reranker
 	o        HitRerankerOptions
@@ -40,8 +41,8 @@ type HitRerankerOptions struct {
 
 // HitRerankerStatus is the state of a HitReranker.
 type HitRerankerStatus struct {
-	// Asked is the number of questions sent to the model. Missed is the number of those that failed, whose hits kept
-	// their order.
+	// Asked is the number of questions sent to the model. Missed is the number of these questions for which the model
+	// failed, so that the order of the hits did not change.
 	Asked  int `json:"asked,omitempty"`
 	Missed int `json:"missed,omitempty"`
 	// Away is the time at which the model stopped answering; zero if it answers.
@@ -74,8 +75,9 @@ func (j *HitReranker) Status() HitRerankerStatus {
 	return s
 }
 
-// Rerank returns the hits with the first MaxHits hits in the order of the model. The scores are not moved with the
-// hits, so that they still decrease. The function text returns the text of a document.
+// Rerank returns the hits, with the first MaxHits hits sorted by the model. If the model fails, it returns the hits
+// in the given order. Each position in the list has the same score as before, so that scores still decrease. The
+// function text returns the text of a document.
 func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, text func(id string) string) []Hit {
 	n := min(len(hits), j.o.MaxHits)
 	if n < 2 || question == "" || !j.allowRequest() {
@@ -124,7 +126,7 @@ func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, t
 }
 
 // allowRequest reports whether a question may be sent to the model. While the model does not answer, one question is
-// allowed after each pause, as a test.
+// allowed after each pause, to test whether it answers again.
 func (j *HitReranker) allowRequest() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -140,8 +142,8 @@ func (j *HitReranker) allowRequest() bool {
 	return true
 }
 
-// noteCancelled is called for a cancelled question, which is not counted as a success or a failure. The next
-// question may test the model.
+// noteCancelled is called for a question whose search was cancelled. The question counts neither as a success nor as
+// a failure. If it was a test of an unreachable model, the next question is the test.
 func (j *HitReranker) noteCancelled() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,34 +13,36 @@ type Index struct {
 	lexical *LexicalIndex
 	shared  sharedDocuments
 
-	// mu is locked during an update of both indexes, so that a search sees the same documents in both.
+	// mu is locked during an update of both indexes. So a search finds the same documents in both.
 	mu      sync.RWMutex
 	meaning *meaningIndex
 }
 
-// Options determine the rankers that are used in addition to words. With the zero value, the index uses no network.
+// Options determine which rankers an index uses in addition to the ranking by words. With the zero value, that is the
+// built-in encoder, and the index uses no network.
 type Options struct {
 	// LexicalOnly disables all vectors: documents are ranked by words alone.
 	LexicalOnly bool
 	// Remote ranks documents by vectors from an external model; it may be nil. If Remote is also a DocumentReceiver,
 	// it receives all documents.
 	Remote RemoteRanker
-	// MinCosine is the minimum cosine of a hit, if Remote returns a result. A document with a lower cosine is
-	// omitted even if its words match, unless it is the best hit. With 0 or less, no document is omitted.
+	// MinCosine is the minimum cosine between the question and a hit, by the vectors of Remote. A document with a
+	// lower cosine is omitted even if its words match, unless it is the best hit. With 0 or less, or if Remote
+	// returns no result, no document is omitted.
 	MinCosine float64
-	// Reranker sorts the first hits; it may be nil.
+	// Reranker sorts the first hits of each search; nil means that hits are not sorted again.
 	Reranker *HitReranker
 }
 
 // A RemoteRanker ranks documents by vectors from an external model. It is safe for concurrent use.
 type RemoteRanker interface {
-	// Nearest returns at most most keys, nearest to the question first. It returns quickly. If it returns an error,
-	// the index ranks without it.
+	// Nearest returns at most most of the keys in among, nearest to the question first. It must return quickly. If it
+	// returns an error, the index ranks documents without this ranker.
 	Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error)
 }
 
-// A PerIndexRanker is a RemoteRanker that can have a separate cache for each index. The duration of a search then
-// does not reveal the questions of other callers. EmbeddingIndex implements this interface.
+// A PerIndexRanker is a RemoteRanker that can have a separate cache for each index. With a shared cache, the duration
+// of a search could reveal the questions of callers of another index. EmbeddingIndex implements this interface.
 type PerIndexRanker interface {
 	// ForIndex returns a RemoteRanker with its own cache, for one index.
 	ForIndex() RemoteRanker
@@ -84,9 +86,9 @@ type Query struct {
 	LocalOnly bool
 }
 
-// Find returns the documents that match a question, best first. Equally good documents are in the order of their
-// IDs. A document without a common word may be found by its meaning. The result is empty if no document shares a
-// word with the question or is near.
+// Find returns the documents that match a question, best first. Equally good documents are in the order of their IDs.
+// A document matches if it shares a word with the question, or if its vector is near the vector of the question. If
+// no document matches, the result is empty.
 func (x *Index) Find(ctx context.Context, s Query) []Hit {
 	if s.Limit <= 0 {
 		return nil

@@ -7,25 +7,28 @@ import (
 	"sync"
 )
 
-// rankWeights are the parameters of the ranking function BM25F (Robertson, Zaragoza, Taylor 2004). BM25F adds the
-// weighted occurrences of a term in all fields first, and then applies the saturation to the sum.
+// rankWeights are the parameters of the ranking function BM25F (Robertson, Zaragoza, Taylor 2004). For each term,
+// BM25F first adds the weighted numbers of occurrences in all fields. It then limits the sum, so that many
+// occurrences of one term do not dominate (saturation).
 type rankWeights struct {
-	// saturation is the parameter k1 of BM25F: the larger it is, the more additional occurrences of a term count.
+	// saturation is the parameter k1 of BM25F. With a larger value, additional occurrences of a term increase the
+	// score more.
 	saturation float64
 	// field is the weight of each field. length is the parameter b of each field, the discount for long fields: 0
 	// means no discount, 1 a discount in proportion to the length.
 	field, length [fields]float64
-	// surface is the weight of the exact word relative to its stem. pair is the weight of a pair of neighbouring
-	// words relative to one word.
+	// surface is the weight of the exact word, relative to the weight of its stem. pair is the weight of two
+	// neighbouring words that are also neighbours in the document, relative to the weight of one word.
 	surface, pair float64
-	// joined is the weight of two words that together match one compound word, or of a compound word that matches
-	// two words.
+	// joined is the weight of a match between two neighbouring words and one compound word, such as "key vault" and
+	// "keyvault". Either may be in the question.
 	joined float64
 	// shorter is the weight of a shorter word in the document, such as "config" for "configuration" in the question.
 	// longer is the weight of a longer word. Both are multiplied by the length of the shorter word divided by that
 	// of the longer word.
 	shorter, longer float64
-	// clause is the weight of the best part of a question relative to the whole question.
+	// clause is the weight of the best part of a question, relative to the weight of the whole question. For parts
+	// see ParsedRequest.
 	clause float64
 	// named is the bonus for a document whose whole name occurs in the question.
 	named float64
@@ -47,16 +50,16 @@ var tunedWeights = rankWeights{
 }
 
 const (
-	// Stop words are dropped only if at least minContentWords other words remain. A part of a question has at least
-	// minPartWords words.
+	// Stop words are dropped only if at least minContentWords other words remain. minPartWords is the minimum number
+	// of words, other than stop words, in a part of a question.
 	minContentWords, minPartWords = 3, 3
-	// minPrefixBytes is the minimum length in bytes of a word that matches as a prefix of another word.
+	// minPrefixBytes is the minimum length in bytes of a word that is compared with the beginning of longer words.
 	minPrefixBytes = 3
-	// maxPrefixMatches is the maximum number of words with a common prefix. A prefix of more words is too general
-	// and is ignored.
+	// maxPrefixMatches is the maximum number of words that begin with a word of the question. If there are more, that
+	// word is too general, and none of them match it.
 	maxPrefixMatches = 24
-	// maxQuery is the maximum number of bytes of a question that are read. maxParts is the maximum number of parts
-	// that are ranked separately.
+	// maxQuery is the maximum number of bytes of a question that are read. maxParts is the maximum number of parts of
+	// a question that are ranked separately. If a question has more parts, only the whole question is ranked.
 	maxQuery, maxParts = 8 << 10, 8
 )
 
@@ -105,7 +108,7 @@ func (x *LexicalIndex) Update(put []Document, remove []string) {
 	x.updateRead(put, splitDocuments(put), remove)
 }
 
-// updateRead is Update for documents that are already split into words.
+// updateRead is like Update, for documents that splitDocuments has already split into words.
 func (x *LexicalIndex) updateRead(put []Document, read []documentWords, remove []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -142,8 +145,9 @@ func (x *LexicalIndex) updateRead(put []Document, read []documentWords, remove [
 	}
 }
 
-// A scoreScale contains precomputed factors of term weights. For a field of a given length the factor is
-// 1/(base+slope·length). For a number of documents it is the inverse document frequency.
+// A scoreScale contains precomputed factors of term weights. rare[n] is the inverse document frequency of a term that
+// n documents contain. The factor for a field of a given length is 1/(base+slope·length); short contains this factor
+// for short fields. average is the average length of each field.
 type scoreScale struct {
 	rare        [256]float64
 	short       [fields][64]float32
@@ -158,12 +162,12 @@ func (s *scoreScale) lengthFactor(field int, length uint16) float32 {
 	return 1 / (s.base[field] + s.slope[field]*float32(length))
 }
 
-// averageSteps is the number of steps between an average and its double. Averages are rounded to a step, so that
-// adding or removing one document rarely changes the weights in other documents.
+// averageSteps is the number of steps between a length and its double. Average lengths are rounded to a step. So
+// adding or removing one document rarely changes an average, and with it the weights in all documents.
 const averageSteps = 32
 
-// updateScale computes the scale for the current documents. It reports whether a length factor has changed, so that
-// all weights must be computed again.
+// updateScale computes the scale for the current documents. It reports whether a length factor has changed; then the
+// weights of all terms must be computed again.
 func (x *LexicalIndex) updateScale() (changed bool) {
 	s := &x.scale
 	for some := range s.rare {
@@ -185,8 +189,8 @@ func (x *LexicalIndex) updateScale() (changed bool) {
 	return changed
 }
 
-// termWeight returns the weight of a term in a document: at least 0 and less than the saturation plus 1. The bits of
-// times contain the number of occurrences in each field.
+// termWeight returns the weight of a term in a document: at least 0 and less than saturation + 1. times contains the
+// number of occurrences in each field, with timesBits bits for each field.
 func (x *LexicalIndex) termWeight(doc, times uint32) float32 {
 	k := float32(x.weights.saturation)
 	length := &x.lengths[doc]
@@ -200,7 +204,8 @@ func (x *LexicalIndex) termWeight(doc, times uint32) float32 {
 	return (k + 1) * tf / (k + tf)
 }
 
-// weighPostings updates the weight of a term in each document of its list.
+// weighPostings updates the weight of a term in each document that contains the term. list is the posting list of the
+// term.
 func (x *LexicalIndex) weighPostings(list []posting) {
 	for i := range list {
 		list[i].weight = x.termWeight(list[i].doc, list[i].times)

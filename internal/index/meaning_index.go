@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// fieldShares contains the weight of each field's words in the vector of a document. Fields that are not listed have
-// weight 0.
+// fieldShares contains the weight of the words of each field in the vector of a document. A field that is not listed
+// has weight 0: its words do not influence the vector.
 var fieldShares = [...]int64{fieldName: 2, fieldServer: 2, fieldLead: 2, fieldRest: 2, fieldParameters: 1}
 
-// A meaningIndex ranks documents by the vectors of the built-in encoder. A search compares the question with every
-// row. The containing Index synchronizes access.
+// A meaningIndex ranks documents by the vectors of the built-in encoder. A search compares the question with the
+// vector of every document. Callers synchronize access with Index.mu.
 type meaningIndex struct {
 	encoder *WordEncoder
 	byID    map[string]int
 	ids     []string
 	rows    []packedVector
-	// keyed specifies that keys contains the text keys of the documents. An update copies keys before it changes
-	// them, so that a search can use the previous slice without the lock.
+	// keyed specifies whether keys contains the text keys of the documents, which only a remote ranker needs. An
+	// update changes a copy of keys, so that a search can use the previous slice without the lock.
 	keyed bool
 	keys  []TextKey
 }
@@ -89,7 +89,7 @@ func (x *meaningIndex) documentVector(read *documentWords) packedVector {
 // A queryVectors contains the vectors of the parts of a question.
 type queryVectors []packedQuery
 
-// queryVectors returns the vectors of the given texts. It omits texts without a vector.
+// queryVectors returns the vectors of texts, which are given as words. It omits texts without a vector.
 func (x *meaningIndex) queryVectors(texts [][]string) queryVectors {
 	all := make(queryVectors, 0, len(texts))
 	for _, words := range texts {
@@ -103,7 +103,8 @@ func (x *meaningIndex) queryVectors(texts [][]string) queryVectors {
 	return all
 }
 
-// bestCosine returns the cosine between a row and the nearest of the texts, limited to 0 to 1.
+// bestCosine returns the cosine between the vector r of a document and the nearest vector of the question's parts. A
+// negative cosine counts as 0.
 func (s queryVectors) bestCosine(r *packedVector) float64 {
 	best := 0.0
 	for i := range s {
@@ -117,9 +118,9 @@ func (s queryVectors) bestCosine(r *packedVector) float64 {
 	return best
 }
 
-// nearest returns the positions of the most nearest documents, in arbitrary order. Among equally near documents,
-// smaller IDs come first. It reads all rows only once for all texts, because the rows do not fit into the
-// processor's cache.
+// nearest returns the positions of the documents that are nearest to one of the texts, at most most, in arbitrary
+// order. If several documents are equally near, smaller IDs are preferred. It reads all rows only once for all texts,
+// because the rows do not fit into the processor's cache.
 func (x *meaningIndex) nearest(s queryVectors, most int) []int {
 	var at []int
 	var scores []float64

@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// A packedVector is a vector of integers from -maxNumber to maxNumber, so that cosines are the same on every
-// machine. Each 64-bit word contains four numbers of 16 bits, to each of which maxNumber is added so that it is not
+// A packedVector is a vector of integers from -maxNumber to maxNumber. With integers, cosines are the same on every
+// machine. Each 64-bit word contains four numbers of 16 bits. maxNumber is added to each number, so that no number is
 // negative. One multiplication of two words then computes the sum of four products in the highest 16 bits.
 type packedVector struct {
 	packed [EncoderDims / numbersPerWord]uint64
@@ -19,10 +19,11 @@ const (
 	maxNumber      = 63
 )
 
-// packVector returns the packed form of a vector, with scaled and rounded numbers.
+// packVector returns the packed form of a vector. The numbers are scaled and rounded to integers.
 func packVector(v *[EncoderDims]float32) packedVector { return pack(v, false) }
 
-// A packedQuery is the vector of a question. The four numbers in each word are in reverse order.
+// A packedQuery is the vector of a question. The four numbers in each word are in reverse order, as packedProducts
+// requires.
 type packedQuery packedVector
 
 func packQuery(v *[EncoderDims]float32) packedQuery { return packedQuery(pack(v, true)) }
@@ -58,8 +59,9 @@ func (q *packedQuery) cosine(r *packedVector) float64 {
 	return float64(product) * q.per * r.per
 }
 
-// packedProducts returns the sum of the products of two vectors in packed form. It computes two independent sums,
-// which the processor can compute in parallel. A search spends much of its time here.
+// packedProducts returns the sum of the products of a packedQuery and a packedVector, including the added maxNumber.
+// It computes two independent sums, which the processor can compute in parallel. A search spends much of its time in
+// this function.
 func packedProducts(q, r *[EncoderDims / numbersPerWord]uint64) uint64 {
 	const down = bitsPerNumber * (numbersPerWord - 1)
 	var a, b uint64

@@ -3,12 +3,12 @@ package index
 import "math/bits"
 
 // A prefixFilter tests quickly whether a vocabulary may contain a given word, prefix or pair of stems. It is a Bloom
-// filter with one hash function, with one bit for each entry. Bits can collide, so a positive result may be wrong; a
-// negative one is correct.
+// filter with one hash function: each entry sets one bit. Two entries may set the same bit. So if the filter reports
+// an entry, the vocabulary may not contain it; if it does not report an entry, the vocabulary does not contain it.
 type prefixFilter struct {
 	bits []uint64
-	// size is the binary logarithm of the number of bits. used is the number of added entries, including those of
-	// removed words.
+	// size is the binary logarithm of the number of bits. used is the number of added entries; it includes entries of
+	// words that were removed from the vocabulary.
 	size, used int
 }
 
@@ -29,7 +29,8 @@ func (m textHash) addText(text string) textHash {
 	return m
 }
 
-// Multipliers of a hash, one for each kind of entry: a word, a prefix of a word, and a pair of neighbouring stems.
+// The kinds of entries: a word, a prefix of a word, and a pair of neighbouring stems. The hash of an entry is
+// multiplied by the constant of its kind, so that equal texts of different kinds set different bits.
 const (
 	wholeWordSalt textHash = 0x9e3779b97f4a7c15
 	prefixSalt    textHash = 0xc2b2ae3d27d4eb4f
@@ -50,7 +51,8 @@ func (s *prefixFilter) set(m, sort textHash) {
 	s.used++
 }
 
-// isFullFor reports whether the filter is too small for additional words with the given total number of bytes.
+// isFullFor reports whether the filter is too small for additional words. bytes is the total number of bytes of these
+// words.
 func (s *prefixFilter) isFullFor(bytes int) bool { return (s.used+bytes)*bitsPerEntry > len(s.bits)*64 }
 
 // addWord adds a word and its prefixes. The caller must check isFullFor first.
@@ -65,7 +67,8 @@ func (s *prefixFilter) addWord(word string) {
 	s.set(m, wholeWordSalt)
 }
 
-// reset empties the filter, and sets its size for words with twice the given number of bytes.
+// reset empties the filter and sets its size. bytes is the total number of bytes of the words to be added; the filter
+// gets room for twice as many.
 func (s *prefixFilter) reset(bytes int) {
 	s.size = max(10, bits.Len(uint(2*bytes*bitsPerEntry-1)))
 	s.used, s.bits = 0, make([]uint64, 1<<s.size/64)

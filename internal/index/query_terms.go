@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// A queryTerm is a term of a question. postings are the documents that contain the term. Each bit of parts is set if
-// that part of the question contains the term.
+// A queryTerm is a term of a question. postings are the documents that contain the term. Bit i of parts is set if
+// part i of the question contains the term.
 type queryTerm struct {
 	postings []posting
 	weight   float64
 	parts    uint8
 }
 
-// A wordLookup is the cached result of searching the index for a word. It is valid until a document changes.
+// A wordLookup is the cached result of looking up a word in the index. It is valid until a document changes.
 type wordLookup struct {
-	place, stem  uint32 // positions of the word (if known) and its stem (if found)
+	place, stem  uint32 // positions of the word (valid if known is set) and of its stem (valid if found is set)
 	known, found bool
 	similarFound bool // whether similar and splits are set
 	similar      []similarStem
 	splits       []wordSplit
-	// keys are the keys of the added terms for similar words. They belong to the question with the number in.
+	// keys are the keys of the terms for similar words that were added to the question with the number in.
 	in   uint64
 	keys []uint64
 }
 
-// A similarStem is a stem that is similar to a word, with its weight. A wordSplit is a pair of stems that together
-// form a word, with the documents in which they are neighbours.
+// A similarStem is a stem that is similar to a word, with the weight of a match. A wordSplit is a pair of stems that
+// together form a word, with the documents in which the two stems are neighbours.
 type (
 	similarStem struct {
 		stem   uint32
@@ -38,8 +38,8 @@ type (
 	}
 )
 
-// A parsedQuestion contains the words of a question and of each of its parts, without stop words. It has no parts if
-// the question has only one part or more than maxParts.
+// A parsedQuestion contains the words of a question and the words of each of its parts, without stop words. parts is
+// empty if the question has only one part, or more than maxParts parts.
 type parsedQuestion struct {
 	words   []string
 	parts   [][]string
@@ -73,15 +73,16 @@ func (q parsedQuestion) wordGroups() (all [][]string) {
 	return all
 }
 
-// The kinds of terms: bits of the keys of scoreState.by. The key of a pair consists of two positions, each less than
-// 1<<31.
+// The kinds of terms, as the highest bits of the keys of scoreState.by. stemKey marks a stem, and surfaceKey an exact
+// word. The key of a pair has neither bit: it consists of two positions, each less than 1<<31.
 const (
 	stemKey    = 1 << 63
 	surfaceKey = 1<<63 | 1<<62
 )
 
-// addTerms adds the terms of the whole question if bit is 0. Otherwise it marks terms as terms of the part with that
-// bit. The words of a part must also be words of the whole question.
+// addTerms adds the terms of the whole question if bit is 0. Otherwise bit stands for a part of the question, and
+// addTerms marks the added terms that belong to this part. The words of a part must also be words of the whole
+// question.
 func (x *LexicalIndex) addTerms(s *scoreState, all []string, bit uint8) {
 	s.words = s.words[:0]
 	var before *wordLookup
@@ -121,7 +122,7 @@ func (x *LexicalIndex) addTerms(s *scoreState, all []string, bit uint8) {
 	}
 }
 
-// cachedLookup returns the lookup of a word from the cache of s, or else from the index.
+// cachedLookup returns the lookup of a word. It searches the index only if the lookup is not in the cache of s.
 func (x *LexicalIndex) cachedLookup(s *scoreState, word string) *wordLookup {
 	if w, ok := s.known[word]; ok {
 		return w
@@ -142,7 +143,7 @@ func (x *LexicalIndex) lookupWord(word string) *wordLookup {
 	return w
 }
 
-// addWord adds the stem of a word, and the exact word if a document contains it.
+// addWord adds the stem of a word as a term. If a document contains the exact word, it adds the exact word too.
 func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 	stem, surface := stemKey|uint64(w.stem), surfaceKey|uint64(w.place)
 	if bit != 0 {
@@ -166,8 +167,9 @@ func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 	s.addTerm(surface, queryTerm{postings: word.list, weight: x.weights.surface})
 }
 
-// addSimilar adds terms that are similar to a word. These are pairs of words that form the word together, and words
-// of which one is a prefix of the other. It appends the keys of the added terms to w.keys.
+// addSimilar adds terms that are similar to a word. These are pairs of words that together form the word, shorter
+// words with which the word begins, and longer words that begin with the word. It appends the keys of the added terms
+// to w.keys.
 func (x *LexicalIndex) addSimilar(s *scoreState, w *wordLookup, word string) {
 	if !w.similarFound {
 		x.findSimilar(w, word)
@@ -192,7 +194,7 @@ func (x *LexicalIndex) addStem(s *scoreState, w *wordLookup, stem uint32, weight
 	s.addTerm(key, queryTerm{postings: x.terms.stems.terms[stem].list, weight: weight})
 }
 
-// findSimilar sets the similar stems and the splits of a word.
+// findSimilar sets the similar stems and the splits in the lookup w of a word.
 func (x *LexicalIndex) findSimilar(w *wordLookup, word string) {
 	v := &x.terms
 	w.similarFound = true
@@ -231,7 +233,8 @@ func (x *LexicalIndex) findSimilar(w *wordLookup, word string) {
 	}
 }
 
-// addJoinedPair adds the compound of two neighbouring words, such as "keyvault" for "key vault".
+// addJoinedPair adds the compound of two neighbouring words, such as "keyvault" for "key vault", if the index
+// contains it.
 func (x *LexicalIndex) addJoinedPair(s *scoreState, w *wordLookup, first, second string) {
 	v := &x.terms
 	if m := emptyHash.addText(first).addText(second); !v.filter.has(m, wholeWordSalt) && !v.filter.has(m, prefixSalt) {

@@ -10,7 +10,7 @@ import (
 type ParsedRequest struct {
 	// Words are the words of the request, in order.
 	Words []RequestWord
-	// Parts is the number of parts. Each part asks for a separate thing.
+	// Parts is the number of parts. Each part asks for a separate thing, as in "read the file and send a mail".
 	Parts int
 }
 
@@ -20,7 +20,8 @@ type RequestWord struct {
 	Text string
 	// Part is the index of the part that contains the word, or BetweenParts.
 	Part int
-	// IsStopWord reports whether the word is a stop word, which does not describe the wanted thing.
+	// IsStopWord reports whether the word is a stop word: a word such as "the" that does not describe the wanted
+	// thing.
 	IsStopWord bool
 }
 
@@ -31,8 +32,9 @@ const (
 	WholeRequest = -2
 )
 
-// Parse splits a request into words and parts. A part ends at the end of a sentence, at a comma, and at words such
-// as "and" and "then". A part with fewer than least content words is added to the part before it.
+// Parse splits a request into words and parts. A part ends at the end of a sentence, at a comma, and at words such as
+// "and" and "then". If a part has fewer than least words other than stop words, its words are added to the previous
+// part.
 func (s StopWords) Parse(text string, least int) ParsedRequest {
 	r := ParsedRequest{Words: make([]RequestWord, 0, 1+len(text)/5)}
 	start := 0
@@ -53,7 +55,8 @@ func (s StopWords) Parse(text string, least int) ParsedRequest {
 	return r
 }
 
-// parsePart adds the words of text as a new part, or to the part before it if text has too few content words.
+// parsePart adds the words of text as a new part. If text has fewer than least words other than stop words, parsePart
+// adds them to the previous part.
 func (s StopWords) parsePart(r *ParsedRequest, text string, least int) {
 	from := len(r.Words)
 	s.parseWords(r, text, r.Parts)
@@ -85,8 +88,8 @@ func (s StopWords) parseWords(r *ParsedRequest, text string, part int) {
 	})
 }
 
-// ContentWords returns the words of a part, or of the whole request, without stop words. If fewer than least words
-// remain, it also returns the stop words.
+// ContentWords returns the words of a part without stop words. With part WholeRequest, it returns those of the whole
+// request. If fewer than least words remain, it returns the stop words too.
 func (r ParsedRequest) ContentWords(part, least int) []string {
 	kept, all := 0, 0
 	for _, w := range r.Words {
@@ -110,7 +113,7 @@ func (r ParsedRequest) ContentWords(part, least int) []string {
 }
 
 // partBoundary reports whether text begins with a boundary between two parts of a request. next is the number of
-// bytes to skip: the length of the boundary, or else of one character.
+// bytes to skip: the length of the boundary if there is one, otherwise the length of the first character.
 func partBoundary(text string) (cut bool, next int) {
 	switch c := text[0]; c {
 	case ' ':
@@ -129,8 +132,9 @@ func partBoundary(text string) (cut bool, next int) {
 	return strings.ContainsRune("。，；？！、", r), size
 }
 
-// joiningWord reports whether text begins with a word such as "and" that joins two parts of a request. next is as
-// for partBoundary, where text follows a blank.
+// joiningWord reports whether text begins with a word, such as "and", that joins two parts of a request. A blank
+// precedes text. next is the number of bytes to skip from that blank: the blank and the word, or only the blank if no
+// such word follows.
 func joiningWord(text string) (cut bool, next int) {
 	if text == "" || strings.IndexByte("atwp", text[0]|0x20) < 0 {
 		return false, 1

@@ -13,25 +13,26 @@ type Hit struct {
 	// Score is 1 for the best hit of a question. Scores of different questions cannot be compared.
 	Score float64
 	// Words, Meaning and Far are the scores of the three rankers: words, the built-in encoder, and the external
-	// model. Each is relative to the ranker's best score. 0 means no match, or that the ranker was not used.
+	// model. Each score is a share of the ranker's best score for the question. 0 means that the document did not
+	// match, or that the ranker was not used.
 	Words, Meaning, Far float64
 }
 
-// A scoreState contains the scores of one question during a search. It also caches lookups of words between
-// searches.
+// A scoreState contains the scores of documents during the search for one question. Between searches, it caches the
+// lookups of words.
 type scoreState struct {
 	number uint64 // number of the question
 	asked  []queryTerm
 	order  []uint64       // reused by rarestFirst
-	by     map[uint64]int // index of each term in asked
+	by     map[uint64]int // index in asked of the term with a key
 	words  []*wordLookup  // reused by addTerms
 	stems  []bool         // by position of the stem: whether the question contains it; all false between searches
 	// known caches the lookups of words. They are valid while change equals the index's changeCount.
 	known  map[string]*wordLookup
 	change uint64
-	// docs contains the documents with a score, in arbitrary order. Each document has a row of scores: one for the
-	// whole question and one for each part. slots contains, by document, the start of its row plus 1; all slots are
-	// 0 between searches.
+	// docs contains the documents with a score, in arbitrary order. Each of these documents has a row in scores: the
+	// score for the whole question, and the score for each part. slots contains, for each document, the start of its
+	// row plus 1, or 0. All slots are 0 between searches.
 	docs   []uint32
 	slots  []uint32
 	scores []float32
@@ -67,8 +68,8 @@ func (x *LexicalIndex) searchQuestion(q parsedQuestion, most int) []Hit {
 	return x.topHits(s, most)
 }
 
-// rarestFirst returns the indexes of the terms in asked, rarest term first. Equally rare terms are in the order of
-// the question.
+// rarestFirst returns the indexes of the terms in asked. Terms that fewer documents contain come first; equally rare
+// terms are in the order of the question.
 func (s *scoreState) rarestFirst() []uint64 {
 	const placeBits = 32
 	s.order = s.order[:0]
@@ -82,8 +83,8 @@ func (s *scoreState) rarestFirst() []uint64 {
 	return s.order
 }
 
-// enoughScored is a number of documents. If so many documents have a score, the remaining, more frequent terms add
-// no further documents.
+// enoughScored is a number of documents. When so many documents have a score, the following terms, which are more
+// frequent, only increase these scores. They add no further documents.
 const enoughScored = 400
 
 // addScores adds the weight of a term to the scores of the documents that contain the term.
@@ -122,7 +123,7 @@ func (s *scoreState) scoreSlot(doc uint32) (slot uint32) {
 	return uint32(n + 1)
 }
 
-// topHits returns the most documents with the highest scores.
+// topHits returns the documents with the highest scores, at most most.
 func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 	var tops [1 + maxParts]float32
 	for rest := s.scores; len(rest) > 0; rest = rest[s.row:] {
@@ -162,8 +163,10 @@ func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 	return hits
 }
 
-// combineParts replaces the score of each document for the whole question by a combination with the score of its
-// best part. It returns a lower bound of the score at position most; 0 if there are fewer documents.
+// combineParts replaces the score of each document for the whole question by a sum. The sum is this score, plus
+// clauses times the score for the document's best part. tops contains, for the whole question and for each part, 1
+// divided by the best score. combineParts returns a lower bound of the sum at position most, or 0 if there are fewer
+// documents.
 func (s *scoreState) combineParts(tops []float32, clauses float32, most int) float32 {
 	s.ranked = slices.Grow(s.ranked[:0], len(s.docs))[:len(s.docs)]
 	for at := range s.ranked {
@@ -180,8 +183,8 @@ func (s *scoreState) combineParts(tops []float32, clauses float32, most int) flo
 	return nthScore(s.ranked, most) * (1 + clauses)
 }
 
-// nameCoverage returns the share of a document's name that occurs in the question, from 0 to 1. Rare words count
-// more.
+// nameCoverage returns the share of the words in a document's name that occur in the question, from 0 to 1. A rare
+// word counts more than a frequent one.
 func (x *LexicalIndex) nameCoverage(s *scoreState, doc uint32) float64 {
 	name, some := x.docs[doc].name, false
 	for _, stem := range name {
@@ -201,7 +204,7 @@ func (x *LexicalIndex) nameCoverage(s *scoreState, doc uint32) float64 {
 	return asked / all
 }
 
-// rarity returns the weight of a term that the given number of documents contain.
+// rarity returns the inverse document frequency of a term that the given number of documents contain.
 func (x *LexicalIndex) rarity(documents int) float64 {
 	if documents < len(x.scale.rare) {
 		return x.scale.rare[documents]
@@ -215,7 +218,8 @@ func inverseDocumentFrequency(all, some int) float64 {
 	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
-// insertHit inserts a hit into a sorted list, and returns at most the first most hits.
+// insertHit inserts a hit into a sorted list of hits. If the list then has more than most hits, it drops the last
+// one.
 func insertHit(hits []Hit, h Hit, most int) []Hit {
 	if n := len(hits); n == most && hits[n-1].Score > h.Score {
 		return hits

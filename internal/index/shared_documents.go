@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// A DocumentReceiver is a RemoteRanker that needs the documents before the first question, as EmbeddingIndex does.
+// A DocumentReceiver is a RemoteRanker that must know the documents before the first question, as EmbeddingIndex
+// does.
 type DocumentReceiver interface{ Offer(docs []Document) }
 
-// sharedDocuments contains the documents of an index for the reranker, which needs the texts. It is empty if there
-// is no reranker.
+// sharedDocuments contains the documents of an index by ID, because the reranker needs their texts. It is empty if
+// the index has no reranker.
 type sharedDocuments struct {
 	mu   sync.RWMutex
 	docs map[string]Document

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/text/width"
 )
 
-// SplitWords returns the words of a text in order, in lower case. Identifiers are split into their words, and
-// letters and digits are separate words. In Chinese, Japanese and Korean, each pair of neighbouring characters
-// counts as a word. These languages have no spaces, or add endings to words.
+// SplitWords returns the words of a text in order, in lower case. Identifiers such as "readFile" are split into their
+// words, and letters and digits are separate words. In Chinese, Japanese and Korean, each pair of neighbouring
+// characters counts as a word, because these languages have no spaces or add endings to words.
 func SplitWords(text string) []string {
 	out := make([]string, 0, len(text)/6)
 	splitEach(text, func(word string, _ bool) { out = append(out, word) })
 	return out
 }
 
-// splitEach calls yield with each word of a text. joined reports whether the word directly follows the word before
-// it.
+// splitEach calls yield with each word of a text. joined reports whether no character separates the word from the
+// previous word, as in an identifier.
 func splitEach(text string, yield func(word string, joined bool)) {
 	joined := false
 	for rest := toHalfWidth(text); rest != ""; {
@@ -56,13 +56,13 @@ func toHalfWidth(text string) string {
 	return text
 }
 
-// isUnspaced reports whether a character belongs to a script whose text is split into pairs of characters.
+// isUnspaced reports whether a character belongs to Chinese, Japanese or Korean script. Text in these scripts is
+// split into pairs of characters.
 func isUnspaced(r rune) bool {
 	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// runLength returns the length in bytes of the longest prefix of text in which class returns true for every
-// character.
+// runLength returns the length in bytes of the longest prefix of text for whose characters class returns true.
 func runLength(text string, class func(rune) bool) int {
 	for i, r := range text {
 		if !class(r) {
@@ -127,7 +127,8 @@ func isDigit(r rune) bool {
 	return unicode.IsDigit(r)
 }
 
-// isPluralEnding reports whether a lower-case letter after capitals is a plural ending, as in "URLs".
+// isPluralEnding reports whether a lower-case letter after capitals is a plural ending, as in "URLs". rest is the
+// text after the letter.
 func isPluralEnding(letter rune, rest string) bool {
 	next, _ := utf8.DecodeRuneInString(rest)
 	return letter == 's' && !unicode.IsLower(next)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A posting is a document that contains a term. times is the number of occurrences in each field, with timesBits
-// bits for each field. weight is the resulting weight of the term in the document.
+// A posting is one document in the list of documents that contain a term. times is the number of occurrences of the
+// term in each field, with timesBits bits for each field. weight is the resulting weight of the term in the document.
 type posting struct {
 	doc, times uint32
 	weight     float32
@@ -18,7 +18,7 @@ const (
 	timesMask = 1<<timesBits - 1
 )
 
-// A term is an exact word or a stem. list contains the documents with the term, sorted by doc.
+// A term is an exact word or a stem. list contains the documents that contain the term, sorted by doc.
 type term struct {
 	text string
 	stem uint32 // for a word: the position of its stem
@@ -62,8 +62,8 @@ func newVocabulary() vocabulary {
 // pairKey returns the key of a pair of stems.
 func pairKey(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }
 
-// wordPlace returns the position of a word. It adds the word if it is new; the caller must then add a document that
-// contains the word.
+// wordPlace returns the position of a word in the vocabulary. If the word is new, wordPlace adds it; the caller must
+// then add a document that contains the word.
 func (v *vocabulary) wordPlace(word string) uint32 {
 	if at, ok := v.words.at[word]; ok {
 		return at
@@ -92,7 +92,8 @@ func (v *vocabulary) addToFilter(word string) {
 	v.filter.addWord(word)
 }
 
-// pairPostings returns the documents with a pair of stems. It adds the pair if it is new.
+// pairPostings returns the list of documents that contain a pair of stems, for modification. If the pair is new,
+// pairPostings adds it with an empty list.
 func (v *vocabulary) pairPostings(beside uint64) *[]posting {
 	at, ok := v.pairs.at[beside]
 	if !ok {
@@ -137,8 +138,8 @@ func (v *vocabulary) compare(at uint32, word string) int {
 	return cmp.Compare(v.words.terms[at].text, word)
 }
 
-// wordsWithPrefix returns the positions of longer words that begin with word, sorted by text. It returns none if
-// word is shorter than prefixBytes.
+// wordsWithPrefix returns the positions of the longer words that begin with word, sorted by text. If word is shorter
+// than prefixBytes, it returns none.
 func (v *vocabulary) wordsWithPrefix(word string) []uint32 {
 	if len(word) < prefixBytes {
 		return nil
@@ -187,7 +188,8 @@ func (t *termTable) addTerm(text string) uint32 {
 	return at
 }
 
-// addDocument adds a document to the lists of its words, stems and pairs.
+// addDocument adds a document to the lists of its words, stems and pairs. all contains the positions of its words,
+// one field after the other.
 func (v *vocabulary) addDocument(doc uint32, all []uint32, lengths *[fields]uint16) {
 	v.eachWord(all, lengths, func(field int, word, stem uint32, beside uint64) {
 		w, s := &v.words.terms[word], &v.stems.terms[stem]
@@ -214,7 +216,7 @@ func (v *vocabulary) removeDocument(doc uint32, all []uint32, lengths *[fields]u
 	})
 }
 
-// eachPostingList calls do with each list of documents, of words, stems and pairs.
+// eachPostingList calls do with the list of documents of each word, each stem and each pair.
 func (v *vocabulary) eachPostingList(do func([]posting)) {
 	for _, terms := range [][]term{v.words.terms, v.stems.terms} {
 		for i := range terms {
@@ -226,8 +228,8 @@ func (v *vocabulary) eachPostingList(do func([]posting)) {
 	}
 }
 
-// eachWord calls do with each word of a document, its stem, and the pair with the word before it in the field. For
-// the first word of a field, the pair is 0.
+// eachWord calls do with each word of a document, its stem, and the pair of the previous word's stem and this stem.
+// For the first word of a field, the pair is 0.
 func (v *vocabulary) eachWord(all []uint32, lengths *[fields]uint16, do func(field int, word, stem uint32,
 	beside uint64)) {
 	for field, n := range lengths {
@@ -258,7 +260,8 @@ func (t *termTable) removeDocument(at, doc uint32) (gone bool) {
 	return had && len(list) == 0
 }
 
-// reserve allocates memory for the pairs of documents with the given number of words.
+// reserve allocates memory for the pairs of new documents, if the table is empty. words is the number of words in
+// these documents.
 func (c *pairTable) reserve(words int) {
 	const each = 6 // number of words for each new pair, measured on several corpora
 	if n := words / each; len(c.at) == 0 {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Files returns the spool files in a directory, of running and dead processes, grouped by process and in order. Size
-// is the length of the complete frames.
+// Files returns the spool files in a directory, both of running and of dead processes. The files are grouped by
+// process, and sorted by age for each process. Size is the length of the complete frames in the file.
 func Files(dir string) (all []File, err error) {
 	names, err := spoolFiles(dir)
 	if err != nil {
@@ -27,8 +27,8 @@ func Files(dir string) (all []File, err error) {
 	return all, nil
 }
 
-// CopyFiles copies the complete frames of all files of a directory into a new directory. It includes files to which
-// a process still writes. An incomplete frame at the end is not copied.
+// CopyFiles copies the complete frames of all spool files in dir into the new directory to. It also copies files to
+// which a process still writes. An incomplete frame at the end of a file is not copied.
 func CopyFiles(dir, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err

@@ -1,10 +1,10 @@
-// Package recordlog stores records in append-only files until the central store has them. The files are in one
-// directory, and each file is written by one process.
+// Package recordlog stores records in append-only files until they are stored in the central store. The files, called
+// spool files, are in one directory. Each file is written by one process.
 //
-// When [Log.Append] returns, the operating system has the record: it survives the end of the process. With
-// Options.Sync it also survives a power failure. A later process imports the files of dead processes with
-// [RecoverOrphans]. A process owns its files as long as it locks its lock file in the same directory. The package
-// does not interpret the content of records.
+// When [Log.Append] returns, the record survives the end of the process, because the operating system has it. With
+// Options.Sync it also survives a power failure. Each process locks a lock file in the same directory while it runs.
+// When the lock is free, a later process imports the remaining files with [RecoverOrphans]. The package does not
+// interpret the content of records.
 //
 // A file is a sequence of frames. A frame is the length of the content, the CRC-32C of the content (four bytes each,
 // most significant byte first), and the content. Zeros after the last frame are preallocated space.
@@ -36,7 +36,7 @@ const FrameHeader = 8
 const (
 	// defaultMaxWaiting is the default value of Options.MaxWaiting.
 	defaultMaxWaiting = 256 << 20
-	// maxFileSize is the size at which a file is ended; the next record begins a new file.
+	// maxFileSize is the size at which a file is closed; the next record is written to a new file.
 	maxFileSize = 4 << 20
 	// MaxFrame is the maximum length of a frame's content. A greater length in a file means that the file is
 	// damaged.
@@ -73,15 +73,15 @@ type Log struct {
 	lock      *flock.Flock
 	sums      *crc32.Table
 
-	// mu guards the fields below. current is the file being written, nil between two files. endedFiles are the
-	// earlier files, which the store may not have yet.
+	// mu guards the fields below. current is the file to which frames are appended; it is nil before the first frame
+	// of a new file. endedFiles are the earlier files, whose frames may not be in the store yet.
 	mu          sync.Mutex
 	current     *mappedFile
 	currentFile File
 	endedFiles  []File
 	fileCount   int
 	waiting     int64
-	others      int64 // the size of other processes' files in the directory, as last counted
+	others      int64 // the total size of other processes' files in the directory, as CountOthers last counted it
 	closed      bool
 	// prefaultedAt is the size of the current file at the last call of Prefault.
 	prefaultedAt int64
@@ -121,8 +121,8 @@ func Open(dir string, o Options) (*Log, error) {
 	return s, nil
 }
 
-// CountOthers updates the size of other processes' files in the directory. Options.MaxWaiting limits the sum of
-// these files and of this log's files.
+// CountOthers counts the total size of other processes' files in the directory. Options.MaxWaiting limits the sum of
+// this size and the size of this log's files.
 func (s *Log) CountOthers() error {
 	names, err := spoolFiles(s.dir)
 	if err != nil {
@@ -167,7 +167,8 @@ func CountOrphans(dir string) (files int, bytes int64, err error) {
 
 func (s *Log) path(end string) string { return filepath.Join(s.dir, s.name+end) }
 
-// Append writes a frame and fills in its first FrameHeader bytes. If it returns an error, the frame is not stored.
+// Append writes a frame to the current file. The first FrameHeader bytes of frame are reserved for the header, which
+// Append fills in; the other bytes are the content. If Append returns an error, the frame is not stored.
 func (s *Log) Append(frame []byte) error {
 	carried := frame[FrameHeader:]
 	binary.BigEndian.PutUint32(frame, uint32(len(carried)))
@@ -240,8 +241,8 @@ func (s *Log) PendingFiles() []File {
 	return all
 }
 
-// Prefault makes the next part of the mapped file writable, so that Append does not wait for page faults. The size
-// of that part is the number of bytes written since the last call plus 4 KiB, and at most 64 KiB.
+// Prefault makes the next part of the mapped file writable, so that Append does not wait for page faults. The size of
+// that part is the number of bytes written since the previous Prefault plus 4 KiB, and at most 64 KiB.
 func (s *Log) Prefault() {
 	const little, most = 4 << 10, 64 << 10
 	s.mu.Lock()
@@ -252,7 +253,8 @@ func (s *Log) Prefault() {
 	}
 }
 
-// MarkStored reduces the number of waiting bytes by n: the store has n more bytes of frames.
+// MarkStored is called after n further bytes of frames were stored in the central store. It subtracts n from the
+// number of waiting bytes, which Options.MaxWaiting limits.
 func (s *Log) MarkStored(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,8 +262,8 @@ func (s *Log) MarkStored(n int64) {
 }
 
 // Remove removes a file whose frames up to f.Size are in the store, and reports whether it removed the file. It does
-// not remove a file that is still written, that has grown since PendingFiles returned it, or that the system cannot
-// remove.
+// not remove a file to which frames may still be appended, or that has grown since PendingFiles returned f. It also
+// returns false if the operating system cannot remove the file.
 func (s *Log) Remove(f File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,8 +288,8 @@ func (s *Log) SetAside(f File) {
 	}
 }
 
-// EndFile closes the current file, so that it can be removed. The next Append begins another file. If last is true,
-// the log accepts no more records.
+// EndFile closes the current file; only a closed file can be removed. The next Append begins another file. If last is
+// true, the log accepts no more records.
 func (s *Log) EndFile(last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +297,7 @@ func (s *Log) EndFile(last bool) {
 	s.endFile()
 }
 
-// Close closes the log. The next process recovers the remaining files.
+// Close closes the log. If files remain, a later process imports them with RecoverOrphans.
 func (s *Log) Close() error {
 	s.EndFile(true)
 	if len(s.PendingFiles()) == 0 {
@@ -304,11 +306,12 @@ func (s *Log) Close() error {
 	return s.lock.Close()
 }
 
-// RecoverOrphans calls take for each file of a dead process, oldest first, and then removes the file. If take
-// returns an error, the file is not removed. torn is the number of bytes after the last complete frame, without the
-// zeros at the end. A file with torn > 0 is renamed instead of removed. RecoverOrphans calls gone for each removed
-// or renamed file. It returns the first error. After an error the files of other processes are still processed; a
-// later call tries the remaining files again.
+// RecoverOrphans calls take for each file of a dead process, oldest first, and then removes the file. torn is the
+// number of bytes of an incomplete frame at the end of the file; preallocated zeros are not counted. If torn is not
+// 0, the file is renamed instead of removed. RecoverOrphans calls gone for each removed or renamed file.
+//
+// If take returns an error, the file and the later files of the same process remain. The files of other processes are
+// still processed. RecoverOrphans returns the first error; a later call tries the remaining files again.
 func RecoverOrphans(dir string, take func(f File, torn int64) error, gone func(f File)) error {
 	names, err := spoolFiles(dir)
 	if err != nil || len(names) == 0 {
@@ -329,8 +332,8 @@ func RecoverOrphans(dir string, take func(f File, torn int64) error, gone func(f
 	return first
 }
 
-// spoolFiles returns the names of a directory's spool files, grouped by process and in order. It returns none if the
-// directory does not exist.
+// spoolFiles returns the names of the spool files in a directory, grouped by process, and sorted by age for each
+// process. If the directory does not exist, spoolFiles returns no names.
 func spoolFiles(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -355,7 +358,8 @@ func spoolFiles(dir string) (names []string, err error) {
 	return names, err
 }
 
-// recoverProcess recovers the files of one process, if the lock of that process is free.
+// recoverProcess does the work of RecoverOrphans for the files of one process. If the lock of that process is in use,
+// the process is running, and recoverProcess does nothing.
 func recoverProcess(dir, process string, names []string, take func(f File, torn int64) error, gone func(f File)) error {
 	lock := flock.New(filepath.Join(dir, process+lockEnding), flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
@@ -389,8 +393,8 @@ func recoverProcess(dir, process string, names []string, take func(f File, torn 
 	return nil
 }
 
-// measureWhole sets Size to the length of the complete frames, and returns the number of torn bytes after them.
-// Zeros at the end are not counted.
+// measureWhole sets Size to the length of the complete frames. It returns the number of torn bytes: the bytes after
+// the last complete frame, without zeros at the end.
 func (f *File) measureWhole() (torn int64, err error) {
 	info, err := os.Stat(f.Path)
 	if err != nil {
@@ -432,8 +436,8 @@ func (f *File) tornBytes(size int64) (torn int64, err error) {
 	return torn, nil
 }
 
-// Frames returns the contents of the frames that begin at a position, as many as one read returns, and the position
-// of the next frame. If no complete frame begins there, next equals from.
+// Frames returns the contents of complete frames, starting with the frame at the position from. It returns as many as
+// one read of the file contains, and the position after them. If no complete frame begins at from, next equals from.
 func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 	r, err := os.Open(f.Path)
 	if err != nil {
@@ -464,8 +468,8 @@ func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 	}
 }
 
-// parseFrame returns the content of the first frame of b and the frame's length. If the frame is incomplete or
-// damaged, the content is nil.
+// parseFrame returns the content of the frame at the beginning of b, and the length of the whole frame. If the frame
+// is incomplete or damaged, the content is nil.
 func parseFrame(b []byte) (carried []byte, size int) {
 	if len(b) < FrameHeader {
 		return nil, 0

@@ -13,10 +13,10 @@ const (
 	maxMappedFrame = 32 << 10
 )
 
-// A mappedFile is a file to which frames are appended. If possible, it allocates zeros ahead and copies frames into
-// mapped memory, without a system call. The bytes then belong to the operating system, as after a write, and survive
-// the end of the process. A frame that is too long is written with a system call. All frames are written so if
-// mapping fails or the disk is full.
+// A mappedFile is a file to which frames are appended. Normally it reserves space in the file, fills it with zeros,
+// and copies frames into mapped memory without a system call. The copied bytes belong to the operating system, as
+// after a write, and survive the end of the process. A frame longer than maxMappedFrame is written with a system
+// call. If mapping fails or the disk is full, all later frames are written with system calls.
 type mappedFile struct {
 	file *os.File
 	// mem is the mapped part of the file, which begins at position windowStart. If unmapped is set, frames are not
@@ -43,7 +43,8 @@ func (r *mappedFile) write(at int64, frame []byte) error {
 	return err
 }
 
-// moveWindow maps the part of the file that begins with the page of the given position.
+// moveWindow maps window bytes of the file into memory. The mapped part begins with the page that contains the given
+// position.
 func (r *mappedFile) moveWindow(at int64) {
 	r.unmapWindow()
 	r.windowStart = at &^ int64(os.Getpagesize()-1)
@@ -53,9 +54,9 @@ func (r *mappedFile) moveWindow(at int64) {
 	}
 }
 
-// copyFrame copies a frame into the mapped memory, the content before the header. So a frame that is cut off by the
-// end of the process has no length. It returns false if no file is behind the memory any more: the file was
-// truncated, or the disk is full.
+// copyFrame copies a frame into the mapped memory: first the content, and then the header. If the process ends
+// between these two steps, the header is zero, so no incomplete frame is read later. copyFrame returns false if a
+// page of the memory cannot be written, because the file was truncated or the disk is full.
 func (r *mappedFile) copyFrame(i int, frame []byte) (ok bool) {
 	return catchPageFault(func() {
 		copy(r.mem[i+FrameHeader:], frame[FrameHeader:])
@@ -63,8 +64,9 @@ func (r *mappedFile) copyFrame(i int, frame []byte) (ok bool) {
 	})
 }
 
-// prefault makes up to most bytes after a position writable without delay. The system prepares a page at its first
-// write, and again after the page was written to the disk. That takes many times as long as writing a frame.
+// prefault writes to each page of the mapped memory in the range at:at+most, which contains only zeros; it writes
+// zeros too. So a later frame is written there without delay. The operating system prepares a page at the first write
+// to it, and again after the page was written to the disk. That takes many times as long as writing a frame.
 func (r *mappedFile) prefault(at, most int64) {
 	page := int64(os.Getpagesize())
 	catchPageFault(func() { // copyFrame handles a page that cannot be written
@@ -74,7 +76,7 @@ func (r *mappedFile) prefault(at, most int64) {
 	})
 }
 
-// catchPageFault calls do, which uses mapped memory, and reports whether all of that memory was accessible.
+// catchPageFault calls do, which uses mapped memory. It returns false if a part of that memory was not accessible.
 func catchPageFault(do func()) (ok bool) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {

@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// mapFile allocates size bytes of zeros in a file, from a page on, and maps them into memory.
+// mapFile allocates size bytes of zeros in a file and maps them into memory. They begin at the position from, which
+// must be the beginning of a page.
 func mapFile(f *os.File, from int64, size int) ([]byte, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // contains a counter or other data about one caller or server. The function work gets the current body (empty if
 // there is none) and the highest time of the database's clock, and returns the new body. If work returns an error,
 // UpdateAccount changes nothing and returns that error; any other error is a *drawbridge.Fault. The change survives
-// the end of this process. A power failure may lose the last changes to a SQLite file.
+// the end of this process. However, a power failure may lose the last changes to a SQLite file.
 func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(body []byte,
 	now time.Time) ([]byte, error)) error {
 	step := "change the " + kind + " of " + name
@@ -51,8 +51,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// accountStatements caches the prepared statements of UpdateAccount, which runs at each call. SQLite takes longer to
-// parse such a statement than to execute it.
+// accountStatements caches the prepared statements of UpdateAccount, which is called for each call of a tool. SQLite
+// takes longer to parse such a statement than to execute it.
 type accountStatements struct {
 	mu        sync.Mutex
 	take, put *sql.Stmt

@@ -23,11 +23,11 @@ const AuditStream = "audit"
 
 const (
 	// auditBatchDelay is the time for which records are collected before one transaction imports them.
-	// auditBatchInterval is the minimum time between two imports. A transaction costs as much as a thousand records
-	// in it, and competes with calls for the processors.
+	// auditBatchInterval is the minimum time between two imports. Few large imports are better than many small ones:
+	// a transaction costs as much as a thousand records in it, and takes processor time from calls.
 	auditBatchDelay, auditBatchInterval = 100 * time.Millisecond, 500 * time.Millisecond
-	// Spool files of dead processes are imported recoverDelay after the start, so that the start is not slower, and
-	// then every recoverInterval.
+	// Spool files of dead processes are imported for the first time recoverDelay after the start, because an earlier
+	// import would slow the start. After that, they are imported every recoverInterval.
 	recoverDelay, recoverInterval = time.Second, time.Minute
 	// auditRetryPause is the delay before the next attempt after a failed import.
 	auditRetryPause = time.Second
@@ -40,8 +40,8 @@ type AuditOptions struct {
 	// Sync makes Record wait until the record is on the disk. The record then survives a crash of the machine, not
 	// only of the process.
 	Sync bool
-	// MaxWaiting is the maximum number of bytes in the spool directory that are not in the store yet; 0 means 256
-	// MiB. The files of other processes count too. Above it, Record returns an error, so calls are refused.
+	// MaxWaiting is the maximum number of bytes in the spool directory that are not in the store yet, including the
+	// files of other processes. 0 means 256 MiB. Above the maximum, Record returns an error, so calls are refused.
 	MaxWaiting int64
 	// Key returns the private key that signs checkpoints. It is called when a checkpoint is due. If Key is nil, no
 	// checkpoints are signed.
@@ -51,7 +51,8 @@ type AuditOptions struct {
 	// it differs from the process's clock by more than 5 minutes.
 	KeepFor     time.Duration
 	KeepRecords uint64
-	// Adopted lists further spool directories. The files of dead processes in them are imported too.
+	// Adopted lists additional spool directories. The files of dead processes in these directories are imported like
+	// those in the directory of this writer.
 	Adopted []string
 	// Now returns the current time of the process; nil means time.Now.
 	Now func() time.Time
@@ -68,7 +69,7 @@ type AuditWriter struct {
 	o   AuditOptions
 
 	frames sync.Pool
-	// woken signals that the spool contains records to import.
+	// woken receives a value after each written record. It makes Run import the records in the spool.
 	woken chan struct{}
 	// spool is nil until the first record is written. mu guards the creation of the spool.
 	spool  atomic.Pointer[recordlog.Log]
@@ -81,14 +82,15 @@ type AuditWriter struct {
 	imported  map[string]int64
 	failing   bool
 	checkedAt time.Time // time of the last call of maintain
-	// start is a random ID of this process in the store. judged reports whether this process has already compared
-	// the store's clock with the last pruning. warned is the text of the last warning about clocks.
+	// start is a random ID of this AuditWriter, which distinguishes the processes that found a jump of the clock.
+	// judged reports whether this process has already compared the store's clock with the last pruning. warned is the
+	// text of the last warning about clocks.
 	start  string
 	judged bool
 	warned string
 }
 
-// NewAuditWriter returns the audit writer of this process. Its spool is in the directory dir. It creates no file
+// NewAuditWriter returns the audit writer of this process. Its spool is in the directory dir. No file is created
 // until the first record is written.
 func (db *DB) NewAuditWriter(dir string, o AuditOptions) *AuditWriter {
 	if o.Logger == nil {
@@ -103,8 +105,9 @@ func (db *DB) NewAuditWriter(dir string, o AuditOptions) *AuditWriter {
 	}
 }
 
-// Record writes a record to the spool. The record then survives the end of the process. The error is a
-// *drawbridge.Fault: nothing was recorded, and the caller must not do the recorded action.
+// Record writes a record to the spool. The record then survives the end of the process. If Record returns an error,
+// which is a *drawbridge.Fault, the record was not written. The caller must then not perform the action that the
+// record describes.
 func (a *AuditWriter) Record(r audit.Record) error {
 	s, err := a.openSpool()
 	if err == nil {
@@ -155,7 +158,8 @@ func (a *AuditWriter) openSpool() (*recordlog.Log, error) {
 	return s, err
 }
 
-// Run imports the records of this process and of dead processes into the store until ctx is done.
+// Run imports the records of this process and of dead processes into the store until ctx is done. It also signs
+// checkpoints and removes old records.
 func (a *AuditWriter) Run(ctx context.Context) error {
 	timer := time.NewTimer(recoverDelay)
 	defer timer.Stop()
@@ -207,7 +211,7 @@ func sleepContext(ctx context.Context, d time.Duration) {
 	}
 }
 
-// logFailure logs a failed import, unless the import before it failed too.
+// logFailure logs the error of a failed import, unless the previous import failed too.
 func (a *AuditWriter) logFailure(err error) {
 	if !a.failing {
 		a.o.Logger.Error("the store does not take the audit in; calls go on until too much waits", "err", err)
@@ -215,7 +219,8 @@ func (a *AuditWriter) logFailure(err error) {
 	a.failing = true
 }
 
-// Drain imports all records of this process's spool into the store.
+// Drain imports all records of this process's spool into the store. If another program damaged a spool file, Drain
+// imports the records before the damage and writes an audit note.
 func (a *AuditWriter) Drain(ctx context.Context) error {
 	s := a.spool.Load()
 	if s == nil {
@@ -251,8 +256,9 @@ func (d *spoolDamage) Error() string {
 	return fmt.Sprintf("the record at byte %d of %s is damaged", d.at, d.name)
 }
 
-// recordDamage writes an audit note about a spool file of this process that another program cut, edited or removed.
-// The note contains the number of lost bytes. Later records go to a new file. The caller must hold a.importing.
+// recordDamage is called if another program cut, edited or removed a spool file of this process. It writes an audit
+// note with the number of lost bytes, and renames the file. Later records go to a new file. The caller must hold
+// a.importing.
 func (a *AuditWriter) recordDamage(ctx context.Context, s *recordlog.Log, f recordlog.File, d *spoolDamage) error {
 	s.EndFile(false)
 	for _, ended := range s.PendingFiles() {
@@ -311,7 +317,8 @@ func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
 	}, func(f recordlog.File) { a.forgetFile(ctx, f) })
 }
 
-// recordNote writes an audit note in place of the bytes from:to of a file, which contain no valid records.
+// recordNote writes an audit note about the bytes from:to of a spool file, which contain no valid records. The import
+// position of the file then moves to to.
 func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from, to int64) error {
 	r := audit.Record{ID: name, Kind: audit.Note, At: time.Now(), Bytes: int(to - from), Reason: reason}
 	body := a.o.Rules.AppendRecord(nil, &r)

@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	// A checkpoint is due if signRecords records are not signed, or if the first unsigned record is older than
-	// signAfter. While records are imported, maintain checks this at most once in maintainInterval.
+	// A checkpoint is a signature of the last record of the audit. It is due if signRecords records are not signed,
+	// or if the first unsigned record is older than signAfter. While records are imported, maintain checks this at
+	// most once in maintainInterval.
 	signRecords      = 256
 	signAfter        = time.Minute
 	maintainInterval = 10 * time.Second
-	// pruneRows is the number of old records that one transaction removes. It may remove more, up to the next
-	// checkpoint. Other writers wait during a transaction. maxPruneBatches is the maximum number of these
-	// transactions in one call of prune; the next call removes the rest.
+	// pruneRows is the number of old records that one transaction removes; the transaction also removes the records
+	// up to the next checkpoint. The number is limited because other writers wait during the transaction.
+	// maxPruneBatches is the maximum number of these transactions in one call of prune; the next call removes the
+	// rest.
 	pruneRows, maxPruneBatches = 5000, 20
 )
 
@@ -33,10 +35,12 @@ const (
 	cutByNumber = "number"
 )
 
-// errAlreadyImported is the error for a part of a file that another process has imported.
+// errAlreadyImported is the error of importRecords if another process has already imported the same part of a spool
+// file.
 var errAlreadyImported = errors.New("another process has imported it")
 
-// importedBytes returns the number of bytes of a spool file that are imported into the audit.
+// importedBytes returns the import position of a spool file: the number of its bytes whose records are already in the
+// audit.
 func (db *DB) importedBytes(ctx context.Context, name string) (n int64, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT taken FROM spools WHERE name = $1", name).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -48,8 +52,9 @@ func (db *DB) importedBytes(ctx context.Context, name string) (n int64, err erro
 	return n, nil
 }
 
-// importRecords appends the records of the bytes from:to of a spool file to the audit. In the same transaction it
-// stores to as the new import position.
+// importRecords appends records to the audit. The records are the content of the bytes from:to of a spool file. In
+// the same transaction, it changes the import position of the file from from to to. If the stored position is not
+// from, it appends nothing and returns errAlreadyImported.
 func (db *DB) importRecords(ctx context.Context, name string, from, to int64, records []ledger.Record) error {
 	return db.inTransaction(ctx, "append to the audit", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx,
@@ -68,8 +73,8 @@ func (db *DB) importRecords(ctx context.Context, name string, from, to int64, re
 }
 
 // AuditRecords returns the stored audit records in order, starting with the first record imported at or after since.
-// If since is zero, it starts with the first record. After the last record it checks that the end of the chain is
-// not missing. It uses no database resource while the caller processes a record.
+// If since is zero, it starts with the first record. If records at the end of the chain are missing, it yields an
+// error after the last record. AuditRecords uses no database resource while the caller processes a record.
 func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
 		end, err := db.LastAuditRecordBefore(ctx, since)
@@ -81,7 +86,8 @@ func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledge
 	}
 }
 
-// AuditRecordsAfter returns the audit records after r, with the same check as AuditRecords.
+// AuditRecordsAfter returns the audit records after r. Like AuditRecords, it yields an error if records at the end
+// are missing.
 func (db *DB) AuditRecordsAfter(ctx context.Context, r ledger.Record) iter.Seq2[ledger.Record, error] {
 	return db.recordsAfter(ctx, auditTable, AuditStream, r)
 }
@@ -111,9 +117,9 @@ func (db *DB) AuditRecordsOfCall(ctx context.Context, id string) ([]ledger.Recor
 	return all, nil
 }
 
-// LastAuditRecordBefore returns the position and the hash of the last record imported before since. If since is zero
-// or there is no such record, it returns the last record that was removed. If none was removed, position and hash
-// are zero.
+// LastAuditRecordBefore returns the last record imported before since, of which only Stream, Seq and Hash are set. If
+// since is zero or there is no such record, it returns the last record that was removed from the audit. If none was
+// removed, Seq and Hash are zero.
 func (db *DB) LastAuditRecordBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
 	r := ledger.Record{Stream: AuditStream}
 	query, args := "SELECT seq, hash FROM cuts WHERE stream = $1", []any{AuditStream}
@@ -173,10 +179,11 @@ type AuditReport struct {
 	// empty if unknown, for example if an earlier release or another program removed the records.
 	RemovedAt time.Time
 	RemovedBy string
-	// Loose reports whether older records were removed up to a position that no checkpoint signs.
+	// Loose reports whether old records were removed and no verified checkpoint signs the last removed record. Then
+	// no signature protects the beginning of the audit.
 	Loose bool
 	// Signed is the last position that is signed with a trusted key, and SignedAt the time of that signature. Keys
-	// are the public keys of all signatures.
+	// are the public keys of all verified signatures.
 	Signed   uint64
 	SignedAt time.Time
 	// Unsigned is the time of the first record after the last checkpoint; zero if all records are signed.
@@ -184,9 +191,9 @@ type AuditReport struct {
 	Keys     []ed25519.PublicKey
 }
 
-// VerifyAudit verifies the whole audit. No record may be missing, incomplete, out of order or edited. Each
-// checkpoint must match the chain and have the signature of a trusted key. If no trusted keys are given, the key
-// that the checkpoint contains is accepted. The error names the first invalid position.
+// VerifyAudit verifies the whole audit. No record may be missing, incomplete, out of order or edited. Each checkpoint
+// must match the hash chain and be signed with a trusted key. If trusted is empty, each checkpoint is verified with
+// the key that the checkpoint itself contains. The error names the first invalid position.
 func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (AuditReport, error) {
 	var report AuditReport
 	checkpoints, err := db.AuditCheckpoints(ctx)
@@ -243,14 +250,15 @@ func (db *DB) readRemoval(ctx context.Context, report *AuditReport) error {
 	return nil
 }
 
-// A checkpointVerifier compares checkpoints with the records that they sign.
+// A checkpointVerifier verifies the checkpoints of the audit while the records are read in order.
 type checkpointVerifier struct {
-	checkpoints []audit.Checkpoint // the checkpoints at later positions
+	checkpoints []audit.Checkpoint // the checkpoints that are not verified yet, ordered by position
 	trusted     []ed25519.PublicKey
 	report      *AuditReport
 }
 
-// checkRecord verifies the checkpoints at the position of r against r.
+// checkRecord verifies the checkpoints at the position of r: their signatures, and that they contain the hash of r.
+// It skips checkpoints before r, because their records were removed.
 func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
 	for len(w.checkpoints) > 0 && w.checkpoints[0].Seq <= r.Seq {
 		c := w.checkpoints[0]
@@ -332,8 +340,8 @@ func (a *AuditWriter) sign(ctx context.Context) error {
 		c.Stream, int64(c.Seq), c.Hash[:], c.At.UnixMilli(), c.Signer, c.Signature)
 }
 
-// prune removes records that are older than KeepFor, or that exceed KeepRecords. If checkpoints are signed, it
-// removes records only up to a checkpoint, so that the new beginning of the chain is signed.
+// prune removes records that are older than KeepFor, or that exceed KeepRecords. If checkpoints are signed, the last
+// removed record is always one that a checkpoint signs. So a signature protects the new beginning of the hash chain.
 func (a *AuditWriter) prune(ctx context.Context) error {
 	const step = "take old records out of the audit"
 	oldest, err := a.retentionStart(ctx)
@@ -378,7 +386,8 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 }
 
 // deleteRecordsUpTo removes the records up to and including the position last, and the checkpoints before last. It
-// stores the hash at last as the new beginning of the chain, with the time and the reason.
+// stores the position and the hash of the record at last as the new beginning of the hash chain, with the time and
+// the reason.
 func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last int64, reason string) error {
 	return a.db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, a.db.expandKeywords(`INSERT INTO cuts (stream, seq, hash, at, reason)
@@ -397,9 +406,10 @@ func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last i
 	})
 }
 
-// pruneRange returns the positions of the first and the last record to remove. Age alone removes the records before
-// the first one that is not older than oldest, in milliseconds since 1970. byNumber reports whether KeepRecords
-// removes more. The query reads only one of the remaining records, because there may be millions.
+// pruneRange returns the positions of the first and the last record to remove. oldest is a time in milliseconds since
+// 1970: the records before the first record with this or a later time are too old. byNumber reports whether
+// KeepRecords requires the removal of further records. The query reads only one of the remaining records, because
+// there may be millions.
 func (a *AuditWriter) pruneRange(ctx context.Context, oldest int64) (first, last int64, byNumber bool, err error) {
 	var head, stays int64
 	err = a.db.reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(seq) FROM audit WHERE stream = $1), 0),

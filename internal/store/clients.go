@@ -127,7 +127,8 @@ func (db *DB) HasClients(ctx context.Context) (bool, error) {
 	return n > 0, nil
 }
 
-// MarkClientUsed stores the day on which a client used its token. It writes only once for each day.
+// MarkClientUsed stores the day on which a client used its token. It changes nothing if the same or a later day is
+// already stored.
 func (db *DB) MarkClientUsed(ctx context.Context, name string, when time.Time) error {
 	return db.execWrite(ctx, "note a client's day", "UPDATE clients SET used = $1 WHERE name = $2 AND used < $1",
 		toMillis(when.Truncate(day)), name)

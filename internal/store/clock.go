@@ -16,14 +16,16 @@ const (
 	clockCheckInterval = time.Second
 	// clockResolution is the time by which the clock must advance before the highest time is stored again.
 	clockResolution = 5 * time.Second
-	// usualGap is the time for which a store may be unused before Jump reports a jump of the clock.
+	// usualGap is the time for which a store may be unused before ClockState.Jump describes the difference as a jump
+	// of the clock.
 	usualGap = 9 * 24 * time.Hour
 )
 
 // errClocksDiffer is the error of ConfirmClock if the clocks of the machine and of the store differ.
 var errClocksDiffer = errors.New("the clocks of this machine and of the store differ")
 
-// A clockFloor caches, for this process, the highest time that the store's clock has shown.
+// A clockFloor caches, for this process, the highest time that the store's clock has shown. Expiry is checked against
+// the highest time, so that expired data remains expired if the clock is set back.
 type clockFloor struct {
 	mu        sync.Mutex
 	checkedAt time.Time
@@ -39,7 +41,8 @@ func (f *clockFloor) get() (highest time.Time, due bool) {
 	return f.highest, f.checkedAt.IsZero() || time.Since(f.checkedAt) >= clockCheckInterval
 }
 
-// set caches the highest stored time and a time that could not be stored. It returns the later of the two.
+// set caches the highest stored time, and a later time that could not be stored (zero if there is none). It returns
+// the later of the two.
 func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +55,8 @@ func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
 	return highest
 }
 
-// unsavedAfter returns the time that could not be stored if it is later than highest, or else the zero time.
+// unsavedAfter returns the cached time that could not be stored, if it is later than highest. Otherwise it returns
+// the zero time.
 func (f *clockFloor) unsavedAfter(highest time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,9 +74,9 @@ var expirySteps = []string{
 	"UPDATE asks SET ends = 0 WHERE ends <> 0 AND ends <= CLOCK",
 }
 
-// highestTime returns the highest time that the store's clock has shown in any process. If the clock has advanced,
-// it first stores the new time and marks expired rows. If the new time cannot be stored, highestTime caches it for
-// this process and returns no error.
+// highestTime returns the highest time that the store's clock has shown in any process. If the clock has advanced by
+// at least clockResolution, highestTime first stores the new time and marks expired rows. If that fails, it uses the
+// new time in this process only, and returns no error.
 func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	highest, due := db.floor.get()
 	if !due {
@@ -96,15 +100,15 @@ func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	return db.floor.set(now, time.Time{}), nil
 }
 
-// readClock returns the current time of the store's clock and the highest stored time.
+// readClock returns the current time of the store's clock, and the highest time in the table store_clock.
 func (db *DB) readClock(ctx context.Context) (now, highest time.Time, err error) {
 	var n, h int64
 	err = db.reader.QueryRowContext(ctx, db.expandKeywords("SELECT CLOCK, highest FROM store_clock")).Scan(&n, &h)
 	return fromMillis(n), fromMillis(h), err
 }
 
-// advanceClock returns the work of a transaction that marks expired rows and stores the current time as the highest.
-// It does not replace a higher time that another process has stored.
+// advanceClock returns the function for a transaction that marks expired rows and stores the current time as the
+// highest time. If another process has stored a higher time, the function does not replace it.
 func (db *DB) advanceClock(ctx context.Context) func(tx *sql.Tx) error {
 	return func(tx *sql.Tx) error {
 		for _, statement := range append([]string{"UPDATE store_clock SET highest = CLOCK WHERE highest < CLOCK"},
@@ -117,16 +121,16 @@ func (db *DB) advanceClock(ctx context.Context) func(tx *sql.Tx) error {
 	}
 }
 
-// CheckClock reads the store's clock for ExpiryTime and marks expired rows. It queries the store at most once a
-// second.
+// CheckClock updates the highest time that ExpiryTime uses, and marks expired rows. It queries the store at most once
+// a second.
 func (db *DB) CheckClock(ctx context.Context) error {
 	_, err := db.highestTime(ctx)
 	return err
 }
 
-// ExpiryTime returns the time with which to check the expiry of data outside the store, such as an access token.
-// That is now, unless the highest time found by CheckClock is more than 5 minutes later; then it is the highest
-// time.
+// ExpiryTime returns the time against which to check the expiry of data outside the store, such as an access token.
+// The result is now, unless the highest time that CheckClock found is more than 5 minutes later; then the result is
+// that highest time.
 func (db *DB) ExpiryTime(now time.Time) time.Time {
 	if highest, _ := db.floor.get(); highest.Sub(now) > clockSlack {
 		return highest
@@ -140,16 +144,16 @@ type ClockState struct {
 	Now, Highest time.Time
 	// Pruned is the time of the last pruning of audit records by age; zero if there was none.
 	Pruned time.Time
-	// Held reports whether a jump of the clock was found. Then no record is removed by age until the clock is
-	// confirmed.
+	// Held reports whether the clock jumped and the jump is not confirmed. Until then, no record is removed by age.
 	Held bool
 }
 
 // Behind returns the time by which the clock is behind the highest time that it has shown.
 func (s ClockState) Behind() time.Duration { return max(0, s.Highest.Sub(s.Now)) }
 
-// Jump returns a text for people that describes a jump of the clock: more than a day back, or more than nine days
-// ahead. It is empty if there was no such jump.
+// Jump returns a text for people that describes a jump of the clock, or an empty text if there was none. There are
+// two kinds of jumps. In the first, the clock is more than a day behind its highest time. In the second, Held is true
+// and the clock is more than nine days after the last pruning.
 func (s ClockState) Jump() string {
 	const format = time.RFC3339
 	switch ahead := s.Now.Sub(s.Pruned); {
@@ -161,7 +165,7 @@ func (s ClockState) Jump() string {
 	return ""
 }
 
-// Difference returns the difference between the machine's time and the store's time; 0 if it is at most 5 minutes.
+// Difference returns now, the machine's time, minus the store's time; 0 if they differ by at most 5 minutes.
 func (s ClockState) Difference(now time.Time) time.Duration {
 	if off := now.Sub(s.Now); off.Abs() > clockSlack {
 		return off.Round(time.Second)
@@ -187,9 +191,10 @@ func (db *DB) ClockState(ctx context.Context) (ClockState, error) {
 	return s, nil
 }
 
-// ConfirmClock accepts the store's current time, on behalf of a person who knows that it is correct. Audit records
-// are then pruned by this time, and it becomes the highest time. ConfirmClock returns the previous state. A fault
-// with code InvalidInput means that the store's time differs from now, the machine's time, by more than 5 minutes.
+// ConfirmClock accepts the store's current time, on behalf of a person who knows that it is correct. The current time
+// becomes the highest time and the time of the last pruning, and a jump that was found counts as confirmed.
+// ConfirmClock returns the state before the change. A fault with code InvalidInput means that the store's time
+// differs from now, the machine's time, by more than 5 minutes.
 func (db *DB) ConfirmClock(ctx context.Context, now time.Time) (ClockState, error) {
 	const step = "confirm the clock"
 	before, err := db.ClockState(ctx)

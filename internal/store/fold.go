@@ -13,17 +13,20 @@ import (
 )
 
 const (
-	// foldRows is the number of entries that are folded at once, and so the number of entries in memory.
+	// foldRows is the number of ledger entries that are applied to a snapshot at once. It limits the number of
+	// entries in memory.
 	foldRows = 4096
-	// foldSaveAfter is the number of records that a fold must read before its result is saved for the next fold.
+	// foldSaveAfter is the minimum number of records that FoldStream must have read to save its result.
 	foldSaveAfter = 2048
-	// foldSaveTimeout is the time limit for saving a fold, because a caller waits for the result.
+	// foldSaveTimeout is the time limit for saving the result of FoldStream. It is short, because the caller of
+	// FoldStream waits meanwhile.
 	foldSaveTimeout = time.Second
 )
 
-// FoldStream implements [ledger.StreamFolder]. It continues from the last saved fold, and saves its result if it has
-// read many records. So the duration does not grow with the length of the stream. A saved fold is used only if its
-// last record still exists.
+// FoldStream implements [ledger.StreamFolder]: it applies the entries of a stream in order and returns the resulting
+// snapshot. It starts with the snapshot that an earlier call saved, and applies only the later entries. If there were
+// many later entries, it saves the new snapshot. So the duration does not grow with the length of the stream. A saved
+// snapshot is used only if its last record still exists unchanged.
 func (db *DB) FoldStream(ctx context.Context, stream string) (ledger.Snapshot, error) {
 	step := "fold " + stream
 	s, end, err := db.savedFold(ctx, stream)
@@ -40,8 +43,9 @@ func (db *DB) FoldStream(ctx context.Context, stream string) (ledger.Snapshot, e
 	return s, nil
 }
 
-// foldFrom folds the records after end into s, up to the position until, or all records if until is 0. It also
-// returns the last folded record and the number of records read.
+// foldFrom applies the records after the record end to the snapshot s. It stops after the position until; 0 means
+// that it applies all records. It returns the new snapshot, the last applied record and the number of applied
+// records.
 func (db *DB) foldFrom(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record,
 	until uint64) (ledger.Snapshot, ledger.Record, int, error) {
 	var entries []ledger.Entry
@@ -72,9 +76,9 @@ func (db *DB) foldFrom(ctx context.Context, stream string, s ledger.Snapshot, en
 	}
 }
 
-// VerifySavedFold checks that the saved fold of a stream equals the fold of the stream's records. The check is
-// necessary because the hash chain does not protect the saved fold. Without a saved fold it returns nil. The error
-// is a *drawbridge.Fault.
+// VerifySavedFold checks that the saved snapshot of a stream equals the snapshot that results from the stream's
+// records. The check is necessary because the hash chain protects only the records. If no snapshot is saved,
+// VerifySavedFold returns nil. The error is a *drawbridge.Fault.
 func (db *DB) VerifySavedFold(ctx context.Context, stream string) error {
 	step := "fold " + stream
 	kept, end, err := db.savedFold(ctx, stream)
@@ -99,11 +103,12 @@ func (db *DB) VerifySavedFold(ctx context.Context, stream string) error {
 	return nil
 }
 
-// foldName returns the name of a stream's saved fold in the table blobs.
+// foldName returns the name of a stream's saved snapshot in the table blobs.
 func foldName(stream string) string { return "fold " + stream }
 
-// savedFold returns the saved fold of a stream and the last record of that fold. If no usable fold is saved, or its
-// last record has changed, it returns an empty fold and the position before the first record.
+// savedFold returns the saved snapshot of a stream and the last record that was applied to it. A snapshot is not
+// usable if its last record was changed or removed. Without a usable snapshot, savedFold returns an empty snapshot
+// and the position before the first record.
 func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, end ledger.Record, err error) {
 	end.Stream = stream
 	var kept, hash []byte
@@ -130,8 +135,8 @@ func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, 
 	return earlier, end, nil
 }
 
-// saveFold saves the fold of a stream up to the record end. It ignores errors: the next fold then reads the records
-// again.
+// saveFold saves the snapshot of a stream up to the record end. It ignores errors: the next FoldStream then reads the
+// same records again.
 func (db *DB) saveFold(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record) {
 	text, err := s.Encode()
 	if err != nil || s.HighWater() != end.Seq {

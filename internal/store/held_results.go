@@ -11,7 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A HeldResult is a server's result that was not returned to the caller, and is stored so that a person can read it.
+// A HeldResult is a server's result that matched rules of the shield and was therefore not returned to the caller. It
+// is stored so that a person can read it.
 type HeldResult struct {
 	// ID is the name that people use for the result.
 	ID string

@@ -12,15 +12,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// The number of journal rows that one statement writes and reads. It is large enough to make the cost of a statement
-// small, and small enough to limit memory.
+// writeRows is the number of journal rows that one statement inserts, and readRows the number that one query reads.
+// The numbers are large enough to make the cost of a statement small, and small enough to limit memory.
 const (
 	writeRows = 100
 	readRows  = 256
 )
 
-// A recordTable is the name of a table that contains the records of streams. All record tables have the same
-// columns.
+// A recordTable is the name of a table with records. The records of one stream form a hash chain. All record tables
+// have the same columns.
 type recordTable string
 
 const (
@@ -28,8 +28,9 @@ const (
 	auditTable  recordTable = "audit"
 )
 
-// Append implements [ledger.Journal]. It appends the entries and updates the stream's head in one transaction; the
-// head's row is the lock on the stream.
+// Append implements [ledger.Journal]. In one transaction it appends the entries and updates the head of the stream.
+// The head is a row with the position and the hash of the stream's last record. It also serves as the lock on the
+// stream.
 func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry) ([]ledger.Entry, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -135,14 +136,14 @@ func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error)
 }
 
 // LedgerRecords returns the stored records of a stream in order, for [ledger.VerifyChains]. After the last record it
-// checks the stream's head: if the end of the journal is missing, it yields a *ledger.ChainError. It uses no
-// database resource while the caller processes a record, so the loop body may use the store. It also returns records
-// that are appended during the loop.
+// compares that record with the head of the stream. If records at the end are missing, it yields a
+// *ledger.ChainError. LedgerRecords uses no database resource while the caller processes a record, so the loop body
+// may use the store. It also returns records that are appended during the loop.
 func (db *DB) LedgerRecords(ctx context.Context, stream string) iter.Seq2[ledger.Record, error] {
 	return db.recordsAfter(ctx, ledgerTable, stream, ledger.Record{})
 }
 
-// recordsAfter returns the records of a stream after the record end.
+// recordsAfter returns the records of a stream that follow the record end, with the same check as LedgerRecords.
 func (db *DB) recordsAfter(ctx context.Context, in recordTable, stream string,
 	end ledger.Record) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
@@ -176,8 +177,10 @@ func (db *DB) recordsAfter(ctx context.Context, in recordTable, stream string,
 	}
 }
 
-// checkHead compares a stream's head with the last record read. It returns the position of the head. The head is
-// ahead if another process has appended records since, or if records are missing.
+// checkHead compares the head of a stream with end, the last record that was read. It returns the position of the
+// head. A position after end means that another process has appended records since, or that records are missing.
+// checkHead returns a *ledger.ChainError if the head is before end, or if it is at the same position and has another
+// hash.
 func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (seq uint64, err error) {
 	var hash []byte
 	err = db.reader.QueryRowContext(ctx, "SELECT seq, hash FROM heads WHERE stream = $1", stream).Scan(&seq, &hash)
@@ -196,8 +199,8 @@ func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (
 	return seq, nil
 }
 
-// readPage reads up to readRows records after the given record; the zero record is before the first. If it returns
-// an error, it also returns the records before the error.
+// readPage reads up to readRows records after the given record. If after is the zero record, it starts with the first
+// record. If it returns an error, it also returns the records before the error.
 func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after ledger.Record) (
 	[]ledger.Record, error) {
 	rows, err := db.reader.QueryContext(ctx,

@@ -9,9 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A listingLine is the first line of a stored listing, in JSON. After the line feed follow the JSON objects exactly
-// as the server sent them. They are not part of the line, because encoding/json would format them again. The line
-// contains the length of each object.
+// A listingLine is the first line of a stored listing, in JSON. After its line feed follow the JSON objects exactly
+// as the server sent them. They are not part of the line, because encoding/json would format them again. The members
+// from Info to Templates contain the length of each of these objects in bytes.
 type listingLine struct {
 	Server       drawbridge.ServerID             `json:"server"`
 	Row          string                          `json:"row"`

@@ -20,18 +20,20 @@ var (
 )
 
 var (
-	// scheme matches the scheme of a URL (RFC 3986, 3.1). A single letter does not match, because it is a Windows
-	// drive.
+	// scheme matches the scheme at the beginning of a URL (RFC 3986, 3.1). A single letter does not match, because it
+	// may be a Windows drive, as in C:\store.db.
 	scheme = lazyregexp.New(`^([A-Za-z][A-Za-z0-9+.-]+):`)
-	// keywords matches a Postgres connection string in keyword form, such as "host=db password=x".
+	// keywords matches a text that contains "password=". Such a text may be a Postgres connection string in keyword
+	// form, such as "host=db password=x".
 	keywords = lazyregexp.New(`(?i)\bpassword\s*=`)
 )
 
-// CheckLocation checks the location of a store and returns it in the form that Open accepts. That is a file path,
-// ":memory:", or a postgres:// URL with its scheme in lower case. A text that looks like a URL is never used as a
-// file path. A path is refused if a directory in it does not exist and its name contains a colon. Such a path may be
-// part of a URL with a password. The error is a *drawbridge.Fault with code InvalidInput; of the location it
-// contains only the scheme.
+// CheckLocation checks the location of a store and returns it in the form that Open accepts. Valid locations are a
+// file path, ":memory:", and a postgres:// URL. The scheme of a returned URL is in lower case.
+//
+// A text that resembles a URL is never accepted as a file path, because it may contain a password. For the same
+// reason, CheckLocation refuses a path that contains a missing directory whose name has a colon. The error is a
+// *drawbridge.Fault with code InvalidInput; it contains at most the scheme of the location.
 func CheckLocation(location string) (string, error) {
 	checked, err := checkLocation(location)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A MountRecord is the saved state of one configuration row. If Attempted is after Listed, the last mount ended
-// without a listing, or is still running.
+// A MountRecord is the saved state of the server in one configuration row. To mount a server means to connect to it
+// and to read its listing. If Attempted is after Listed, the last mount ended without a listing, or is still running.
 type MountRecord struct {
 	// Row is the hash of the configuration row, and Server the server's name in that row.
 	Row    string
@@ -30,8 +30,8 @@ type MountRecord struct {
 	Owner int
 }
 
-// RecordAttempt stores the time at which a mount of a row begins. It is called before the server is started. So if
-// the mount crashes this process, the next process can detect it.
+// RecordAttempt stores the time at which a mount of a row begins. It is called before the server is started. If the
+// mount then crashes this process, the next process finds an attempt without a listing.
 func (db *DB) RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error {
 	// The stored time must be after Listed, even if both are in the same millisecond or the clock was ahead.
 	return db.execWrite(ctx, "record an attempt", `INSERT INTO mounts (row, server, attempted) VALUES ($1, $2, CLOCK)
@@ -39,7 +39,8 @@ func (db *DB) RecordAttempt(ctx context.Context, row string, id drawbridge.Serve
 		CASE WHEN mounts.listed >= excluded.attempted THEN mounts.listed + 1 ELSE excluded.attempted END`, row, string(id))
 }
 
-// SaveListing stores the last listing of its row. The last attempt of the row then counts as successful.
+// SaveListing stores the last listing of its row. It sets Listed to a time that is not before Attempted, so the last
+// mount counts as successful.
 func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
 	const step = "save a listing"
 	text, err := encodeListing(l)
@@ -76,8 +77,8 @@ const (
 	readMountsStep = "read the mounts"
 )
 
-// MountsOf returns the saved states of the given rows, by row. It does not read other rows, because there may be
-// many.
+// MountsOf returns the saved states of the given rows, by row. It reads only these rows, because the table may
+// contain many others.
 func (db *DB) MountsOf(ctx context.Context, rows []string) (map[string]MountRecord, error) {
 	mounts := map[string]MountRecord{}
 	for part := range slices.Chunk(rows, vectorReadBatch) {

@@ -10,17 +10,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A PendingApproval is an approval request for a call that waits for a person. The process with the waiting call
-// renews the lease of the request. A request with an expired lease is treated as deleted.
+// A PendingApproval is an approval request for a call that waits for a person's answer. The process in which the call
+// waits extends the lease of the request repeatedly. If that process ends, the lease expires, and the request is
+// treated as deleted.
 type PendingApproval struct {
-	// ID is the name that people use for the request. Principal is the principal of the caller.
+	// ID is the name that people use for the request. Principal identifies the caller.
 	ID, Principal string
 	// Session identifies the caller's session; empty if the caller has none.
 	Session string
 	// Call is a hash of the principal, the card with its current definition, and the arguments. Card is a hash of
 	// the same values without the arguments.
 	Call, Card string
-	// Shown is the text for the person, in JSON. The store does not interpret it.
+	// Shown describes the call for the person who answers, in JSON. The store does not interpret it.
 	Shown []byte
 	// Created is the time at which the call began to wait, and Until the time at which the request expires.
 	Created, Until time.Time
@@ -28,11 +29,13 @@ type PendingApproval struct {
 
 // A Grant allows calls that would otherwise need a person's approval.
 type Grant struct {
-	// ID is the name that people use for the grant. It is the ID of the approval request that the grant answered.
+	// ID is the name that people use for the grant; it equals the ID of the approval request with whose answer the
+	// grant was created. Principal is the caller to whom the grant applies.
 	ID, Principal string
 	// Session is the only session that the grant applies to; empty means all sessions.
 	Session string
-	// Subject is a PendingApproval's Call, or its Card if ForCard is set.
+	// Subject determines which calls the grant allows. If ForCard is set, it is the Card of their PendingApproval,
+	// otherwise the Call.
 	Subject string
 	ForCard bool
 	Shown   []byte
@@ -54,12 +57,13 @@ const (
 	AnswerDenied  ApprovalAnswer = "deny"
 )
 
-// errNotPending is the error for an approval request that does not exist or is already answered.
+// errNotPending is the error for an approval request that does not exist, has expired, or is already answered.
 var errNotPending = errors.New("nothing waits by that name: it was answered, or its call is over")
 
-// AddPendingApproval stores an approval request that expires after timeout, with a lease of this process. A fault
-// with code RateLimited means that already most requests of the principal are waiting. A fault with code
-// PolicyBlocked means that a person denied the same call, and that the denied request has not expired yet.
+// AddPendingApproval stores an approval request. The request expires after timeout, and its lease expires after the
+// duration lease unless it is renewed. A fault with code RateLimited means that most or more requests of the same
+// principal are already waiting. A fault with code PolicyBlocked means that a person denied the same call, and that
+// the denied request has not expired yet.
 func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout, lease time.Duration, most int) error {
 	const step = "keep what waits for a person"
 	if _, err := db.highestTime(ctx); err != nil {
@@ -93,8 +97,8 @@ func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout
 	})
 }
 
-// PendingAnswer returns the answer to an approval request, and the person who answered. A fault with code NotFound
-// means that the request no longer exists.
+// PendingAnswer returns the answer to an approval request, and the person who answered. The answer is AnswerWaiting
+// if there is no answer yet. A fault with code NotFound means that the request no longer exists.
 func (db *DB) PendingAnswer(ctx context.Context, id string) (answer ApprovalAnswer, by string, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT answer, said_by FROM asks WHERE id = $1", id).Scan(&answer, &by)
 	switch {
@@ -106,13 +110,14 @@ func (db *DB) PendingAnswer(ctx context.Context, id string) (answer ApprovalAnsw
 	return answer, by, nil
 }
 
-// RenewPendingApproval extends the lease of an approval request.
+// RenewPendingApproval extends the lease of an approval request: it now expires after the duration lease.
 func (db *DB) RenewPendingApproval(ctx context.Context, id string, lease time.Duration) error {
 	return db.execWrite(ctx, "hold an ask", "UPDATE asks SET held = CLOCK + $1 WHERE id = $2", lease.Milliseconds(), id)
 }
 
-// UseApproval consumes the approval of a request: it deletes the request and reports whether the call may be sent
-// now. It returns true at most once for a request. It returns false if the request or its lease has expired.
+// UseApproval uses the approval of a request for one call. If a person allowed the request, UseApproval deletes the
+// request and returns true, and the call may be sent now. Another call of UseApproval for the same request returns
+// false. UseApproval also returns false if the request was not allowed, or if the request or its lease has expired.
 func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error) {
 	if _, err := db.highestTime(ctx); err != nil {
 		return false, err
@@ -126,13 +131,13 @@ func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error
 	return taken && err == nil, err
 }
 
-// DropPendingApproval deletes the approval request of a call that no longer waits. It does not delete a denied
-// request.
+// DropPendingApproval deletes the approval request of a call that no longer waits. A denied request is not deleted:
+// it is stored until it expires, so that the same call is refused until then.
 func (db *DB) DropPendingApproval(ctx context.Context, id string) error {
 	return db.execWrite(ctx, "drop an ask", "DELETE FROM asks WHERE id = $1 AND answer <> $2", id, string(AnswerDenied))
 }
 
-// PendingApprovals returns the approval requests without an answer, oldest first.
+// PendingApprovals returns the approval requests that are not expired and have no answer, oldest first.
 func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	const step = "read what waits for a person"
 	if _, err := db.highestTime(ctx); err != nil {
@@ -160,10 +165,11 @@ func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	return all, nil
 }
 
-// AnswerPendingApproval stores a person's answer to an approval request, and the person's name. A second answer is
-// refused. If grant is not nil, the grant is stored in the same transaction and ends after the duration lasts; 0
-// means never. The grant's ID, Principal and By are taken from the request, and Created is the current time. A fault
-// with code NotFound means that no request with this ID waits.
+// AnswerPendingApproval stores a person's answer to an approval request, and the person's name. A fault with code
+// NotFound means that no request with this ID waits for an answer, for example because it is already answered.
+//
+// If grant is not nil, the grant is stored in the same transaction. It ends after the duration lasts; 0 means never.
+// The grant's ID, Principal and By are taken from the request, and Created is the current time.
 func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer ApprovalAnswer, by string, grant *Grant,
 	lasts time.Duration) error {
 	const step = "answer an ask"
@@ -199,13 +205,13 @@ func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer Appro
 	})
 }
 
-// validGrantSQL is the condition for a valid grant. A grant with an end is not valid if it was created later than
-// now. In that case the clock was set back, so the time of its end is unknown.
+// validGrantSQL is the SQL condition for a valid grant. A grant that ends at some time is not valid if its creation
+// time is later than now. The clock was then set back, so it is unknown whether the grant has ended.
 const validGrantSQL = " (ends = 0 OR (ends > CLOCK AND created <= CLOCK)) "
 
-// UseGrant searches for a grant that allows a call, and increments its number of uses. It compares the Principal,
-// Session, Call and Card of a. If used is true, the call may be sent now, and the ID and By of g are set. If no
-// grant matches, UseGrant writes nothing.
+// UseGrant searches for a grant that allows a call, and counts one use of the grant. a describes the call: its
+// Principal, Session, Call and Card are compared with the grants. If used is true, the call may be sent now, and g
+// contains the grant's ID and By. If no grant matches, used is false, and UseGrant writes nothing.
 func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bool, err error) {
 	if _, err := db.highestTime(ctx); err != nil {
 		return Grant{}, false, err

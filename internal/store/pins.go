@@ -10,8 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A PinKey identifies a server whose definitions are pinned, by its name and the file of its configuration row. The
-// key does not change if the row is edited, so that new definitions are compared with the earlier ones.
+// A PinKey identifies the pins of a server, or of one part of a server. A pin is the accepted definition of a tool or
+// of another item. Origin is the file of the server's configuration row. The key does not change if the row is
+// edited, so that new definitions are compared with the earlier ones.
 type PinKey struct {
 	Origin string
 	Server drawbridge.ServerID
@@ -35,14 +36,14 @@ func parsePinKey(origin, column string) PinKey {
 	return PinKey{origin, drawbridge.ServerID(server), part}
 }
 
-// A PinState is a summary of a server's pins. ListHash is the hash of the server's list that was last compared with
-// the pins. Offers is the number of changed definitions that wait for a decision or were rejected.
+// A PinState is a summary of the pins of one key. ListHash is the hash of the server's list that was last compared
+// with the pins. Offers is the number of pins with a changed definition that waits for a decision or was rejected.
 type PinState struct {
 	ListHash []byte
 	Offers   int
 }
 
-// pinStateColumns is the part of a query that selects a pin state.
+// pinStateColumns is the part of a query that selects the columns of a PinState.
 const pinStateColumns = `l.settled, (SELECT COUNT(*) FROM pins p WHERE p.origin = l.origin AND p.server = l.server AND p.offer_hash <> '') FROM pin_lists l`
 
 // PinState returns the pin state of one key; the zero PinState if there is none.
@@ -80,7 +81,7 @@ func (db *DB) PinStates(ctx context.Context) (map[PinKey]PinState, error) {
 
 const selectPins = "SELECT tool, hash, definition, how, at, offer_hash, offer, offer_at, rejected FROM pins WHERE origin = $1 AND server = $2"
 
-// Pins returns the pins of a key, by the name of the tool or of another item.
+// Pins returns the pins of a key. The keys of the map are the names of the pinned tools or other items.
 func (db *DB) Pins(ctx context.Context, place PinKey) (map[string]shield.Pin, error) {
 	rows, err := db.reader.QueryContext(ctx, selectPins, place.Origin, place.column())
 	if err != nil {
@@ -93,7 +94,7 @@ func (db *DB) Pins(ctx context.Context, place PinKey) (map[string]shield.Pin, er
 	return pins, nil
 }
 
-// readPins returns the pins in rows, by name, and closes rows.
+// readPins returns the pins in rows, by the name of the pinned item, and closes rows.
 func readPins(rows *sql.Rows) (map[string]shield.Pin, error) {
 	defer rows.Close()
 	pins := map[string]shield.Pin{}
@@ -116,12 +117,12 @@ func readPins(rows *sql.Rows) (map[string]shield.Pin, error) {
 	return pins, rows.Err()
 }
 
-// A PinUpdate computes a change of a server's pins. It returns the changed pins, and the hash of the list that was
-// compared with them; nil leaves the stored hash unchanged.
+// A PinUpdate computes new pins from the current pins of a key. changed contains only the pins to be saved. settled
+// is the hash of the server's list that was compared with the pins; if it is nil, the stored hash remains unchanged.
 type PinUpdate func(pins map[string]shield.Pin) (changed []shield.Pin, settled []byte, err error)
 
 // UpdatePins calls work with the pins of a key and saves the result, in one transaction. No other process can change
-// these pins meanwhile. An error of work is returned unchanged.
+// these pins meanwhile. If work returns an error, nothing is saved, and UpdatePins returns that error unchanged.
 func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) error {
 	var refused error
 	err := db.inTransaction(ctx, "save the pins", func(tx *sql.Tx) error {
@@ -159,8 +160,8 @@ func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) erro
 	return err
 }
 
-// MovePins moves the pins of the key from to the key to, if to has no pins. If from has no pins, MovePins does not
-// write.
+// MovePins moves the pins of the key from to the key to. It does nothing if from has no pins, or if to already has
+// pins.
 func (db *DB) MovePins(ctx context.Context, from, to PinKey) error {
 	const step = "move the pins"
 	var n int

@@ -18,9 +18,10 @@ import (
 // postgresConnectTimeout is the time limit for a connection attempt if the URL does not set a limit.
 const postgresConnectTimeout = 10 * time.Second
 
-// OpenPostgresPool returns a pool with at most most connections to a server and at most idle idle connections. name
-// is the address of the database without the password, for messages. The function does not connect yet. It returns
-// an error for an invalid URL.
+// OpenPostgresPool returns a pool of connections to a Postgres server. most is the maximum number of connections, and
+// idle is the maximum number of unused connections that stay open. name is the address of the database without the
+// password, for messages. The function does not connect; the first statement does. It returns an error for an invalid
+// URL.
 func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name string, err error) {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {
@@ -39,8 +40,9 @@ func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name strin
 	return pool, fmt.Sprintf("postgres://%s/%s", host, config.Database), nil
 }
 
-// PostgresPlace returns a key for the tables that a URL refers to. The key does not contain the password or
-// parameters that do not select tables. An invalid URL is returned unchanged.
+// PostgresPlace returns a key that is the same for all URLs that select the same tables. The key contains the host,
+// port, database, user, and the parameters search_path and options. It does not contain the password. An invalid URL
+// is returned unchanged.
 func PostgresPlace(location string) string {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {
@@ -51,8 +53,8 @@ func PostgresPlace(location string) string {
 		config.RuntimeParams["options"]}, "\x00")
 }
 
-// FlattenConnectError converts a connection error with one line for each attempt to an error with a single line.
-// Equal lines appear only once. Other errors are returned unchanged.
+// FlattenConnectError returns a connection error with its text on a single line. The original text has one line for
+// each connection attempt; equal lines appear only once in the result. Other errors are returned unchanged.
 func FlattenConnectError(err error) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); !ok {
 		return err
@@ -66,7 +68,7 @@ func FlattenConnectError(err error) error {
 	return flatError{strings.ReplaceAll(strings.Join(said, "; "), ":; ", ": "), err}
 }
 
-// A flatError is an error with a text that replaces the text of its cause.
+// A flatError is an error with its own text instead of the text of its cause.
 type flatError struct {
 	text  string
 	cause error

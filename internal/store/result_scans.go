@@ -27,8 +27,9 @@ type ResultScan struct {
 	Results []FlaggedResult `json:"results,omitempty"`
 }
 
-// A FlaggedResult describes a result that matched rules and was returned to the caller. The result itself is not
-// stored. Results that differ only in their time and call ID share one FlaggedResult.
+// A FlaggedResult describes a result that matched rules of the shield when it was scanned, after it was returned to
+// the caller. The result itself is not stored. Results that differ only in their time and call ID share one
+// FlaggedResult.
 type FlaggedResult struct {
 	// ID is the name that people use for the result.
 	ID string `json:"id"`
@@ -36,7 +37,7 @@ type FlaggedResult struct {
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Times int       `json:"times"`
-	// CallID is the ID of the last call in the audit; empty if calls are not recorded.
+	// CallID is the ID, in the audit, of the last call with such a result; empty if calls are not recorded.
 	CallID string `json:"call,omitempty"`
 	// Principal is the caller, who called Card with Method.
 	Principal string `json:"principal"`
@@ -57,8 +58,9 @@ const (
 	maxFlaggedText = 512
 )
 
-// AddResultScan adds counts and flagged results to those of a server. It sets ID, First, Last, Times and Since. It
-// removes flagged results that are older than 30 days, and the oldest ones if the server has more than 100.
+// AddResultScan adds the counts and the flagged results of more to the stored scan of a server. It sets ID, First,
+// Last, Times and Since. It removes flagged results that are older than 30 days, and the oldest ones if the server
+// has more than 100.
 func (db *DB) AddResultScan(ctx context.Context, server drawbridge.ServerID, more ResultScan) error {
 	return db.UpdateAccount(ctx, resultScanKind, string(server), func(body []byte, now time.Time) ([]byte, error) {
 		var scan ResultScan
@@ -96,7 +98,7 @@ func (s *ResultScan) removeOld(now time.Time) {
 	})
 }
 
-// FlaggedTimes returns the sum of Times of the stored flagged results.
+// FlaggedTimes returns the number of flagged results, as the sum of Times over all stored FlaggedResults.
 func (s ResultScan) FlaggedTimes() (n int) {
 	for _, r := range s.Results {
 		n += r.Times

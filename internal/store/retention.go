@@ -13,17 +13,18 @@ import (
 )
 
 // Records are removed by age only if the clock can be trusted, because a removed record is lost for all processes
-// that share the store.
+// that share the store. A pruning is a removal of old records.
 const (
 	// clockSlack is the maximum permitted difference between the clocks of the process and the store.
 	clockSlack = 5 * time.Minute
-	// clockJump is the maximum distance of the store's clock from the last pruning. A greater distance is a jump.
+	// clockJump is the largest normal difference between the store's clock and the time of the last pruning. A
+	// greater difference is called a jump: no record is removed by age until the jump is confirmed.
 	clockJump = 24 * time.Hour
-	// A jump is confirmed if a process starts between confirmFrom and confirmUntil after the jump was found. After a
-	// short jump this period ends earlier, see sinceJump.
+	// A jump is confirmed if a process starts between confirmFrom and confirmUntil after the jump was found. For a
+	// short jump, the second limit is earlier, see sinceJump.
 	confirmFrom, confirmUntil = time.Hour, 31 * 24 * time.Hour
-	// A jump ahead of at most KeepFor / usualPart causes no warning, because the store may have been unused. It must
-	// still be confirmed.
+	// A jump ahead of at most KeepFor / usualPart causes no warning, because the store may have been unused for that
+	// time. It must still be confirmed.
 	usualPart = 10
 	// rememberEvery is the time by which the clock must advance before the time of the last pruning is stored again.
 	rememberEvery = time.Minute
@@ -31,14 +32,14 @@ const (
 	clockNote = "clock-"
 )
 
-// IsClockJump reports whether an audit record is a note about a jump of the store's clock, because of which no
-// records were removed by age.
+// IsClockJump reports whether an audit record is the note that noteJump writes: the store's clock jumped, and
+// therefore no records were removed by age.
 func IsClockJump(r audit.Record) bool {
 	return r.Kind == audit.Note && r.Bytes == 0 && strings.HasPrefix(r.ID, clockNote)
 }
 
-// A pruning is the stored state of the last pruning by age. Times are in milliseconds since 1970 by the store's
-// clock.
+// A pruning is the stored state of the last removal of records by age. Times are in milliseconds since 1970 by the
+// store's clock.
 type pruning struct {
 	// now is the current time. at is the time of the last pruning; 0 means none.
 	now, at int64
@@ -47,11 +48,11 @@ type pruning struct {
 	jumpBy string
 }
 
-// ahead returns the time by which the store's clock is ahead of the last pruning.
+// ahead returns the time from the last pruning to now by the store's clock; it is negative if the clock went back.
 func (p pruning) ahead() time.Duration { return time.Duration(p.now-p.at) * time.Millisecond }
 
-// sinceJump returns the time since a jump was found. ok is false if no jump was found, or if the jump was found so
-// long ago that the clock must have jumped again.
+// sinceJump returns the time since the jump was found. ok is false if no jump was found. ok is also false if the jump
+// was found so long ago that the clock must have jumped a second time.
 func (p pruning) sinceJump() (d time.Duration, ok bool) {
 	d = time.Duration(p.now-p.jumpAt) * time.Millisecond
 	jumped := time.Duration(min(max(p.jumpAt-p.at, p.at-p.jumpAt), confirmUntil.Milliseconds())) * time.Millisecond
@@ -65,8 +66,8 @@ func (p pruning) confirmed() bool {
 	return ok && d >= confirmFrom
 }
 
-// retentionStart returns the time before which records are too old, in milliseconds since 1970 by the store's clock.
-// It returns 0 if no record may be removed by age: there is no limit, or the clock cannot be trusted.
+// retentionStart returns the time, in milliseconds since 1970 by the store's clock; records before this time are too
+// old. It returns 0 if no record may be removed by age: there is no limit, or the clock cannot be trusted.
 func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
 	var p pruning
 	err := a.db.reader.QueryRowContext(ctx, a.db.expandKeywords(`SELECT CLOCK, COALESCE(MAX(at), 0), COALESCE(MAX(jump_at), 0),
@@ -111,7 +112,7 @@ func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
 	return before, a.accept(ctx, p)
 }
 
-// hasOlder reports whether the first record is older than the time before.
+// hasOlder reports whether the first stored audit record is older than the given time.
 func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, err error) {
 	err = a.db.reader.QueryRowContext(ctx, "SELECT at < $2 FROM audit WHERE stream = $1 ORDER BY seq LIMIT 1",
 		AuditStream, before).Scan(&older)
@@ -121,8 +122,9 @@ func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, e
 	return older, err
 }
 
-// accept stores the current time as the time of the last pruning, unless another process has changed the stored
-// time. If the clock went back and was confirmed, the current time also becomes the highest time.
+// accept is called if the store's clock is trusted. It stores the current time as the time of the last pruning,
+// unless another process has changed the stored time meanwhile. If the clock went back and this was confirmed, accept
+// also replaces the store's highest time by the current time.
 func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
 	back := p.ahead() < -clockJump
 	if p.jumpAt == 0 && !back && p.ahead() < rememberEvery {
@@ -143,8 +145,8 @@ func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
 	})
 }
 
-// hold is called instead of accept if the clock jumped. It stores the jump, unless another process did, and logs a
-// warning.
+// hold is called instead of accept if the clock jumped and the jump is not confirmed. It stores the jump, unless
+// another process already did, and logs a warning.
 func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
 	usual := p.ahead() > 0 && p.ahead() <= a.o.KeepFor/usualPart
 	if _, known := p.sinceJump(); !known {
@@ -166,8 +168,8 @@ func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
 	return nil
 }
 
-// noteJump stores a jump, and also writes an audit note if onRecord is set. It returns false if another process has
-// already changed the stored state.
+// noteJump stores a jump of the clock. If onRecord is set, it also writes a note to the audit. It returns false if
+// another process has already changed the stored state.
 func (a *AuditWriter) noteJump(ctx context.Context, p pruning, onRecord bool) (noted bool, err error) {
 	r := audit.Record{ID: clockNote + a.start, Kind: audit.Note, At: a.o.Now(), Reason: fmt.Sprintf(
 		"no records were removed by age: the store's clock went from %s to %s since the last removal",

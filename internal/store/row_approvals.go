@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A RowApproval is a person's decision about a configuration row of a project directory, and the content of the row
-// at that time.
+// A RowApproval is a person's decision about a row of a configuration file in a project directory. A row is the entry
+// of one server. The RowApproval also contains the content of the row at the time of the decision.
 type RowApproval struct {
 	// Path is the file that contains the row, and Server the name of the row.
 	Path   string
@@ -36,7 +36,8 @@ type Approver struct {
 // RowApprovals are the decisions of one Approver: at most one for each name in a file.
 type RowApprovals []RowApproval
 
-// Program returns the program file that was approved with the row; the zero value if no file was found at that time.
+// Program returns the file of the program that the row starts, as it was when the person decided. It returns the zero
+// value if no file was found at that time.
 func (a RowApproval) Program() config.ProgramFile { return config.ProgramInFacts(a.Shown) }
 
 // Allows reports whether the row was approved with its current content, and its program file is unchanged since
@@ -50,8 +51,8 @@ func (a RowApprovals) Allows(row config.Server) bool {
 	return p == (config.ProgramFile{}) || p.CheckUnchanged() == nil
 }
 
-// Find returns the last decision about a row with the same name in the same file, even if the row's content has
-// changed.
+// Find returns the decision about a row with the same name in the same file, and reports whether there is one. The
+// content of the row may have changed since the decision.
 func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	for _, one := range a {
 		if one.Path == row.Origin.Path && one.Server == row.ID {
@@ -61,9 +62,9 @@ func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	return RowApproval{}, false
 }
 
-// RowApprovals returns the decisions of an approver, ordered by file and name. Decisions of earlier releases have no
-// approver. They are included if the store is a SQLite file, and not if it is a database that other people may
-// share.
+// RowApprovals returns the decisions of an approver, ordered by file and name. Decisions that earlier releases stored
+// have no approver. Such a decision is included only if the store is a SQLite file and the approver has not decided
+// about the same row. In a database on a server it may be the decision of another person.
 func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, error) {
 	unnamed := 0
 	if db.file != nil {
@@ -98,8 +99,8 @@ func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, erro
 	return all, nil
 }
 
-// SaveRowApproval stores a decision. It replaces an earlier decision of the same approver about the same name in the
-// same file. A fault with code InvalidInput means that By has no principal.
+// SaveRowApproval stores a decision. It replaces an earlier decision of the same approver about the row with the same
+// name in the same file. A fault with code InvalidInput means that By has no principal.
 func (db *DB) SaveRowApproval(ctx context.Context, a RowApproval) error {
 	const step = "record an approval"
 	if a.By.Principal == "" {

@@ -9,8 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// schema contains the migration steps from an empty store to the current tables. The version of a store is the
-// number of applied steps. A released step is never changed: each change is a new step.
+// schema contains the migration steps from an empty store to the current tables. The version of a store is the number
+// of steps that were applied to it. A released step is never edited: every later change of the tables is an
+// additional step.
 var schema = [...]string{
 	`CREATE TABLE heads (
 		stream TEXT NOT NULL PRIMARY KEY,
@@ -196,8 +197,8 @@ var schema = [...]string{
 	DROP TABLE approvals;`,
 }
 
-// migrate updates the tables to the current version in one transaction. If the version is current, migrate does not
-// write.
+// migrate applies the missing steps of schema in one transaction. If no step is missing, migrate does not write. It
+// returns an error if a newer program has written the store.
 func (db *DB) migrate(ctx context.Context) error {
 	const step = "open"
 	version, err := db.schemaVersion(ctx, db.writer)
@@ -240,7 +241,8 @@ func (db *DB) migrate(ctx context.Context) error {
 	})
 }
 
-// schemaVersion returns the version of the tables, or 0 if the table of versions is empty.
+// schemaVersion returns the number of migration steps that were applied to the store, or 0 if the table
+// schema_version is empty.
 func (db *DB) schemaVersion(ctx context.Context, from rowQuerier) (version int, err error) {
 	err = from.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {

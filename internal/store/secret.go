@@ -29,8 +29,9 @@ func (db *DB) Identity(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// SharedSecret returns size random bytes for a name. They are created at the first call, and are the same for every
-// process that uses this store. All calls must pass the same size; otherwise the fault has code InvalidInput.
+// SharedSecret returns size random bytes for a name. The first call for a name creates the bytes; later calls return
+// the same bytes in every process that uses this store. All calls for a name must pass the same size; otherwise the
+// fault has code InvalidInput.
 func (db *DB) SharedSecret(ctx context.Context, name string, size int) ([]byte, error) {
 	step := "read the secret " + name
 	wrong := func(have int) error {

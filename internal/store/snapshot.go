@@ -16,16 +16,17 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SchemaVersion is the version of the tables that this program writes. It cannot open a store with a higher version.
+// SchemaVersion is the number of migration steps in schema: the version of the tables that this program writes. The
+// program cannot open a store with a higher version.
 const SchemaVersion = len(schema)
 
-// ErrInUse is the error for a store that is open in this process or in another one.
+// ErrInUse is the error of Settle for a store that this process or another process has open.
 var ErrInUse = errors.New("the store is in use")
 
 // Snapshot copies the current state of the store to a new file. Other processes may read and write the store
-// meanwhile. The copy also gets the audit records in the directories spools that the store has not imported yet. The
-// spool files are first copied to the directory work. A fault with code InvalidInput means that the store is not a
-// file.
+// meanwhile. spools lists directories with audit records that may not be imported into the store yet; Snapshot
+// imports these records into the copy. To do so, it first copies the spool files to subdirectories of work. A fault
+// with code InvalidInput means that the store is not a file.
 func (db *DB) Snapshot(ctx context.Context, path string, spools []string, work string) error {
 	const step = "copy"
 	if db.file == nil {
@@ -56,8 +57,8 @@ func (db *DB) Snapshot(ctx context.Context, path string, spools []string, work s
 	return errors.Join(err, snapshot.Close())
 }
 
-// importCopies imports copies of spool files. If the store has no import position of a file, but has the file's
-// first record, the whole file was imported before.
+// importCopies imports the spool files in dir, which are copies, into the store. It removes a file that was imported
+// whole and then removed from its original directory (see hasFirstRecord): its records must not be imported again.
 func (db *DB) importCopies(ctx context.Context, dir string) error {
 	files, err := recordlog.Files(dir)
 	if err != nil {
@@ -78,8 +79,9 @@ func (db *DB) importCopies(ctx context.Context, dir string) error {
 	return db.NewAuditWriter(dir, AuditOptions{}).RecoverOrphans(ctx)
 }
 
-// hasFirstRecord reports whether the audit contains the first record of a file, and the store has no import position
-// of the file. The import position is deleted when the file is removed.
+// hasFirstRecord reports whether both are true: the audit contains the first record of a spool file, and the store
+// has no import position for that file. That is the case for a file that was imported whole and then removed, because
+// the import position is deleted when the file is removed.
 func (db *DB) hasFirstRecord(ctx context.Context, f recordlog.File) (bool, error) {
 	taken, err := db.importedBytes(ctx, f.Name)
 	if err != nil || taken > 0 {
@@ -126,8 +128,9 @@ func (db *DB) Contents(ctx context.Context) (c Contents, err error) {
 	return c, nil
 }
 
-// EndPassing deletes data that may have expired since a copy of the store was made: approval requests, and grants
-// with an end. It returns the number of deleted requests and grants.
+// EndPassing is called for a restored copy of a store. It deletes the data that may have expired since the copy was
+// made: approval requests, and grants that end at some time. Grants without an end remain. EndPassing returns the
+// numbers of deleted approval requests and grants.
 func (db *DB) EndPassing(ctx context.Context) (asks, grants int64, err error) {
 	err = db.inTransaction(ctx, "end what may be over", func(tx *sql.Tx) error {
 		for statement, n := range map[string]*int64{
@@ -146,8 +149,8 @@ func (db *DB) EndPassing(ctx context.Context) (asks, grants int64, err error) {
 	return asks, grants, err
 }
 
-// ReadSchemaVersion returns the version of the tables in a SQLite file, without changing the file. It returns an
-// error if the file is not a store.
+// ReadSchemaVersion returns the version of the tables in a SQLite file (see SchemaVersion), without changing the
+// file. It returns an error if the file is not a store.
 func ReadSchemaVersion(ctx context.Context, path string) (version int, err error) {
 	pool, err := openSQLitePool(dataSource(path, Options{BusyTimeout: defaultBusyTimeout}, "_query_only", "1"), 1)
 	if err != nil {
@@ -161,8 +164,9 @@ func ReadSchemaVersion(ctx context.Context, path string) (version int, err error
 	return version, nil
 }
 
-// Settle merges SQLite's log into the store's file, so that the file can be moved alone. It returns ErrInUse if the
-// store is open in any process. A missing or damaged file is left unchanged.
+// Settle merges SQLite's log, which is a separate file, into the store's file, so that the store's file can be moved
+// alone. It returns ErrInUse if any process has the store open. If the file is missing or damaged, Settle leaves it
+// unchanged and returns nil.
 func Settle(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -186,10 +190,11 @@ func Settle(ctx context.Context, path string) error {
 	return (&DB{name: path, dialect: sqliteDialect()}).fault("end its log", err)
 }
 
-// CarryEnds applies the expirations and revocations of another copy of this store to this one. The copy is the
-// SQLite file from, which no process may have open. CarryEnds deletes grants that the copy does not contain, and
-// clients that are missing or expired there. It also takes over the copy's accounts (quotas and trust) and highest
-// time. It returns false if the file belongs to another store, has another schema version, or cannot be read.
+// CarryEnds is called for a store that was restored from a backup. from is the SQLite file of the store before the
+// restore, which no process may have open. CarryEnds repeats in the restored store what ended after the backup. It
+// deletes the grants that are missing in the file from, and the clients that are missing or expired there. It also
+// takes over the accounts (quotas and trust) from that file, and its highest clock time if that is later. CarryEnds
+// returns false if from belongs to another store, has another schema version, or cannot be read.
 func (db *DB) CarryEnds(ctx context.Context, from string) (bool, error) {
 	if version, err := ReadSchemaVersion(ctx, from); err != nil || version != len(schema) {
 		return false, nil
@@ -209,7 +214,8 @@ func (db *DB) CarryEnds(ctx context.Context, from string) (bool, error) {
 	return same && err == nil, ctx.Err()
 }
 
-// carryEnds implements CarryEnds on a connection to which the copy is attached as "earlier".
+// carryEnds implements CarryEnds on a connection to which the file of the store before the restore is attached as
+// "earlier".
 func carryEnds(ctx context.Context, conn *sql.Conn) (same bool, err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
-// A SpoolRecorder writes audit records to a spool in a process that has no open store. A later process that uses the
-// audit imports these records into the store.
+// A SpoolRecorder writes audit records in a process that has no open store. It writes them to a spool: files in a
+// directory. A later process with an open store imports the records into the audit.
 type SpoolRecorder struct{ a *AuditWriter }
 
-// NewSpoolRecorder returns a recorder with its spool in the directory dir. It creates no file until the first record
-// is written. If always is set, Record waits until the record is on the disk.
+// NewSpoolRecorder returns a recorder with its spool in the directory dir. No file is created until the first record
+// is written. If always is set, each call of Record waits until the record is on the disk.
 func NewSpoolRecorder(dir string, rules audit.RedactionRules, always bool) *SpoolRecorder {
 	return &SpoolRecorder{&AuditWriter{
 		dir: dir, o: AuditOptions{Rules: rules, Sync: always, Logger: slog.New(slog.DiscardHandler)},

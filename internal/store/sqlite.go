@@ -109,8 +109,9 @@ func dataSource(path string, o Options, more ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// createStoreFile creates an empty file that only its owner may read, and missing directories. SQLite creates its
-// additional files in the same directory with the same permissions.
+// createStoreFile creates the store's file, empty and readable only by its owner, and missing directories. If the
+// file exists, it only removes the access rights of other users. SQLite creates its additional files in the same
+// directory with the same permissions.
 //
 // The file is created under another name and then linked, so that this process never opens the file under its own
 // name. Closing a file releases all locks of the process on this file, including the locks of another DB
@@ -146,8 +147,8 @@ func createStoreFile(path string) error {
 	return nil
 }
 
-// protectStoreFiles checks the store's file and SQLite's additional files. It returns an error if one of them is a
-// link or belongs to another user, and removes the access rights of other users.
+// protectStoreFiles removes the access rights of other users from the store's file and from SQLite's additional
+// files. It returns an error if one of the files is a link or belongs to another user.
 func protectStoreFiles(path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if _, err := privatefile.Protect(path+suffix, false); err != nil {
@@ -157,9 +158,9 @@ func protectStoreFiles(path string) error {
 	return nil
 }
 
-// enableWriteAhead changes the file to write-ahead mode, which is permanent. While the mode changes, SQLite does not
-// wait for other processes that open the same new file, so this function retries. It returns an error after the
-// duration patience.
+// enableWriteAhead changes the file to SQLite's write-ahead mode, which is permanent. While the mode changes, SQLite
+// does not wait for other processes that open the same new file, so enableWriteAhead retries. After the duration
+// patience it stops and returns SQLite's error.
 func enableWriteAhead(ctx context.Context, db *sql.DB, patience time.Duration) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()

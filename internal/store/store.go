@@ -1,15 +1,22 @@
-// Package store stores the data that must survive a process: the journal of the ledger, the audit, approvals and
-// grants, clients, and pins. It also stores the last listing and status of every server, secrets that processes
-// share, and vectors of tools.
+// Package store stores the data that must survive a process:
+//   - the journal of the ledger, which is the log of all tools that were enrolled and retired
+//   - the audit, which contains the records of calls
+//   - approval requests and grants for calls, and people's decisions about configuration rows
+//   - clients with their tokens, and pins, which are the accepted definitions of tools
+//   - the last listing and status of each server
+//   - secrets that several processes share
+//   - vectors of the texts of tools
 //
-// A store is an SQL database. A location that is a path is a SQLite file, which several processes may create, open
-// and write concurrently. A postgres:// URL is a database on a server. Vectors may also be stored in pgvector or
-// Qdrant. A change for which a method returned no error survives a crash of the process or the machine. Any other
-// change is stored completely or not at all. Exceptions are documented at their methods. Times are those of the
-// database's clock, in UTC, in milliseconds.
+// A store is an SQL database. If the location of the store is a path, the database is a SQLite file, which several
+// processes may create, open and write concurrently. If the location is a postgres:// URL, the database is on a
+// server. Vectors may be stored outside the store, in pgvector or Qdrant.
 //
-// Errors are *drawbridge.Fault values of kind Backend that name the file or the server. No error contains a
-// password, a key or stored data. The package makes no decisions based on the data.
+// If a method returns no error, its change survives a crash of the process or the machine. If a method returns an
+// error, its change was stored completely or not at all. Methods for which this is not true document the difference.
+// Times are those of the database's clock, in UTC, in milliseconds.
+//
+// Errors are *drawbridge.Fault values of kind Backend that name the file or the server. No error contains a password,
+// a key or stored data.
 package store
 
 import (
@@ -31,8 +38,9 @@ const defaultBusyTimeout = 10 * time.Second
 
 // Options are the options of a store. The zero value is valid.
 type Options struct {
-	// BusyTimeout is the time for which an operation on a SQLite file waits while another process writes; 0 means
-	// defaultBusyTimeout. It does not apply to Postgres, which has its own settings.
+	// BusyTimeout is the time for which an operation on a SQLite file waits while another process writes; after that
+	// time the operation fails. 0 means defaultBusyTimeout. BusyTimeout has no effect on Postgres, which has its own
+	// settings.
 	BusyTimeout time.Duration
 }
 
@@ -41,11 +49,12 @@ type DB struct {
 	// name is the file or server, for messages; it contains no password.
 	name    string
 	dialect dialect
-	// writer and reader may be the same pool. Writes to a file use a single connection: SQLite permits only one
-	// writer, and waiting for a connection here is fairer than waiting in SQLite.
+	// writer and reader are the connection pools for writing and reading; both may be the same pool. For a SQLite
+	// file, writer has a single connection, because SQLite permits only one writer at a time. Waiting for this
+	// connection is fairer than waiting in SQLite.
 	writer, reader *sql.DB
-	// counters writes data whose last changes may be lost in a power failure. The writer's connection is reserved
-	// meanwhile. counters may be the same pool as writer.
+	// counters is the connection pool for quotas and similar data, whose last changes may be lost in a power failure.
+	// A transaction on counters first reserves the connection of writer. counters may be the same pool as writer.
 	counters          *sql.DB
 	accountStatements accountStatements
 	floor             clockFloor
@@ -62,19 +71,20 @@ var (
 
 // A dialect describes the differences between the SQL of SQLite and Postgres.
 type dialect struct {
-	// keywords replaces the words CLOCK, the database's time in milliseconds since 1970, and BLOB, the type of byte
-	// strings.
+	// keywords replaces two words in a statement by SQL. CLOCK becomes the expression for the database's time in
+	// milliseconds since 1970, and BLOB becomes the type of byte strings.
 	keywords *strings.Replacer
-	// questionMarks reports whether statements with many parameters use question marks instead of numbers.
+	// questionMarks reports whether statements with many parameters use the placeholder "?" for each parameter,
+	// instead of "$1", "$2" and so on.
 	questionMarks bool
-	// lock is the statement at the beginning of a migration that excludes other processes; empty if the transaction
-	// does that.
+	// lock is a statement that a migration executes first, so that only one process migrates the tables at a time.
+	// lock is empty if the transaction of the migration already excludes other writers.
 	lock string
 	// fault returns the fault code for a database error, and advice for the user.
 	fault func(err error) (code drawbridge.FaultCode, next string)
 	// isMissingTable reports whether a database error may mean that a table is missing.
 	isMissingTable func(err error) bool
-	// isCommitUnknown reports whether a commit that returned err may nevertheless have taken effect.
+	// isCommitUnknown reports whether a commit that returned err may have stored the change in spite of the error.
 	isCommitUnknown func(err error) bool
 }
 
@@ -125,14 +135,15 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// inTransaction calls work in one transaction. On a SQLite file, the transaction excludes all other writers from its
-// beginning.
+// inTransaction calls work in one transaction. If work returns an error, the transaction is rolled back. On a SQLite
+// file, no other transaction can write between the beginning and the end of this transaction. step names the
+// operation in errors.
 func (db *DB) inTransaction(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
 	return db.inTransactionOn(ctx, db.writer, step, work)
 }
 
-// inCounterTransaction calls work in one transaction, for counters that change at each call. The change survives the
-// end of this process. On a SQLite file it does not wait for the disk.
+// inCounterTransaction is like inTransaction, but for counters that change at each call. On a SQLite file it does not
+// wait for the disk. So the change survives the end of this process, but a power failure may lose it.
 func (db *DB) inCounterTransaction(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
 	if db.counters != db.writer {
 		line, err := db.writer.Conn(ctx)
@@ -164,7 +175,8 @@ func (db *DB) inTransactionOn(ctx context.Context, with *sql.DB, step string, wo
 	return nil
 }
 
-// checkFile returns an error if the store's file was removed or replaced: data written to it would be lost.
+// checkFile returns an error if the store's file was removed or replaced. Data written to the file that is still open
+// would then be lost.
 func (db *DB) checkFile(step string) error {
 	if db.file == nil {
 		return nil
@@ -178,8 +190,9 @@ func (db *DB) checkFile(step string) error {
 	return f
 }
 
-// transactionError returns the reason why a transaction ended. If the context is done, database/sql rolls the
-// transaction back, and later calls return only sql.ErrTxDone; then the reason is the context's error.
+// transactionError returns the reason for which a transaction ended. If the context is done, database/sql rolls the
+// transaction back, and later statements return only sql.ErrTxDone. In that case transactionError returns the
+// context's error; otherwise it returns err.
 func transactionError(ctx context.Context, err error) error {
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		return ctx.Err()
@@ -187,11 +200,11 @@ func transactionError(ctx context.Context, err error) error {
 	return err
 }
 
-// expandKeywords replaces the dialect's keywords in a statement with SQL.
+// expandKeywords replaces the words CLOCK and BLOB in a statement, see dialect.keywords.
 func (db *DB) expandKeywords(statement string) string { return db.dialect.keywords.Replace(statement) }
 
-// fault returns the fault for a database error, with the store's name and the step. An error that is a fault is
-// returned unchanged.
+// fault returns the fault for a database error, with the store's name and the step. If err already is a fault, fault
+// returns it unchanged.
 func (db *DB) fault(step string, err error) *drawbridge.Fault {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f
@@ -206,7 +219,7 @@ func (db *DB) fault(step string, err error) *drawbridge.Fault {
 	return f
 }
 
-// newFault returns a fault with the store's name, for an error found by this package.
+// newFault returns a fault of kind Backend, with the store's name and the step.
 func (db *DB) newFault(step string, code drawbridge.FaultCode, err error) *drawbridge.Fault {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step),
 		Err: FlattenConnectError(err)}

@@ -32,11 +32,12 @@ func (e *DimensionError) Error() string {
 	return fmt.Sprintf("the vectors kept of the model %q have %d numbers, and this one has %d", e.Model, e.Have, e.Want)
 }
 
-// maxCollection is the maximum length of a collection's name in bytes. The names of tables and Qdrant collections
-// begin with it.
+// maxCollection is the maximum length of a collection's name in bytes. The name is limited because the longer names
+// of tables and Qdrant collections begin with it.
 const maxCollection = 48
 
-// CheckCollection returns an error if the name of a collection is invalid.
+// CheckCollection returns an error if the name of a collection is invalid. A valid name has 1 to 48 characters from a
+// to z, 0 to 9 and "_".
 func CheckCollection(name string) error {
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
 	if name == "" || len(name) > maxCollection || strings.ContainsFunc(name, other) {

@@ -19,7 +19,8 @@ const (
 	DefaultCollection = "drawbridge_tools"
 	// defaultSearchTimeout is the default time limit of a search in an external vector store.
 	defaultSearchTimeout = 2 * time.Second
-	// bulkVectorTimeout is the time limit for reading and saving many vectors. No caller waits for these operations.
+	// bulkVectorTimeout is the time limit for reading and saving many vectors. It may be long, because these
+	// operations run in the background.
 	bulkVectorTimeout = time.Minute
 	// vectorCheckTimeout is the time limit of VectorStore.Check.
 	vectorCheckTimeout = 10 * time.Second
@@ -38,9 +39,10 @@ type VectorOptions struct {
 	TLS *tls.Config
 }
 
-// A VectorStore saves vectors in the store or in another database, and returns them with length 1. If an external
-// database does not answer, calls return an error after a time limit; during a short pause after that, calls fail
-// immediately. Errors are *drawbridge.Fault values of kind Backend that name the database and contain no secrets.
+// A VectorStore saves vectors in the store or in another database, and returns them scaled to length 1. If an
+// external database does not answer, a method returns an error after a time limit. During a short pause after that,
+// all methods except Check return an error immediately. Errors are *drawbridge.Fault values of kind Backend that name
+// the database and contain no secrets.
 type VectorStore struct {
 	name    string
 	backend vectorBackend
@@ -62,14 +64,14 @@ var (
 )
 
 // A vectorBackend is a database of vectors. Callers pass at least one key; keys are sorted and unique. Vectors have
-// length 1, and all vectors of a call have the same dimension.
+// length 1, and all vectors in one call have the same dimension.
 type vectorBackend interface {
 	Have(ctx context.Context, model string, keys []index.TextKey) (map[index.TextKey][]float32, error)
 	Keep(ctx context.Context, model string, dimension int, keys []index.TextKey,
 		vectors map[index.TextKey][]float32) error
 	Nearest(ctx context.Context, model string, question []float32, most int, among []index.TextKey) (
 		[]index.Neighbor, error)
-	// Forget deletes the vectors of a model and its dimension.
+	// Forget deletes the vectors of a model, and the stored dimension of the model.
 	Forget(ctx context.Context, model string) error
 	healthChecker
 }
@@ -88,9 +90,9 @@ func (db *DB) VectorStore() *VectorStore {
 }
 
 // OpenVectorStore returns the vector store at a URL. A postgres:// URL is a database with pgvector. A qdrant:// URL
-// is the gRPC address of a Qdrant server without TLS, and a qdrants:// URL one with TLS. The function does not
-// connect; the first request does. A fault with code InvalidInput means that the URL or the collection's name is
-// invalid.
+// is the gRPC address of a Qdrant server without TLS, and a qdrants:// URL is the address of a Qdrant server with
+// TLS. The function does not connect; the first request does. A fault with code InvalidInput means that the URL or
+// the collection's name is invalid.
 func OpenVectorStore(location string, o VectorOptions) (*VectorStore, error) {
 	collection := cmp.Or(o.Collection, DefaultCollection)
 	v := &VectorStore{searchTimeout: cmp.Or(o.SearchTimeout, defaultSearchTimeout), retryPause: vectorRetryPause}
@@ -116,8 +118,8 @@ func OpenVectorStore(location string, o VectorOptions) (*VectorStore, error) {
 	return v, nil
 }
 
-// pgvectorFault returns the fault code and advice for a pgvector error: for a missing extension, or as postgresFault
-// does.
+// pgvectorFault returns the fault code for a pgvector error, and advice for the user. It handles a missing extension
+// itself, and passes other errors to postgresFault.
 func pgvectorFault(err error) (code drawbridge.FaultCode, next string) {
 	if errors.Is(err, errNoVectorExtension) {
 		return drawbridge.InvalidInput,
@@ -146,8 +148,9 @@ func (v *VectorStore) Get(ctx context.Context, model string, keys []index.TextKe
 	return all, nil
 }
 
-// Put implements [index.VectorStore]. A fault with code InvalidInput means one of three errors. A vector has another
-// dimension than the model's other vectors, or has no direction, or there are too many vectors for one call.
+// Put implements [index.VectorStore]. A fault with code InvalidInput means that a vector is zero or not finite, or
+// that it has another dimension than the model's other vectors. The same code means that there are too many vectors
+// for one call.
 func (v *VectorStore) Put(ctx context.Context, model string, vectors map[index.TextKey][]float32) error {
 	if len(vectors) == 0 {
 		return nil
@@ -173,8 +176,8 @@ func (v *VectorStore) Put(ctx context.Context, model string, vectors map[index.T
 	})
 }
 
-// Nearest implements [index.VectorStore]. A fault with code InvalidInput means that the question's vector has
-// another dimension than the model's vectors, or has no direction.
+// Nearest implements [index.VectorStore]. A fault with code InvalidInput means that the question's vector is zero or
+// not finite, or that it has another dimension than the model's vectors.
 func (v *VectorStore) Nearest(ctx context.Context, model string, question []float32, most int, among []index.TextKey) (
 	near []index.Neighbor, err error) {
 	if most <= 0 || len(among) == 0 {
@@ -195,7 +198,8 @@ func (v *VectorStore) Nearest(ctx context.Context, model string, question []floa
 	return near, nil
 }
 
-// Forget implements [index.VectorForgetter]. After Forget, vectors of another dimension can be saved for the model.
+// Forget implements [index.VectorForgetter]. Forget also deletes the model's stored dimension, so that vectors of
+// another dimension can be saved for the model.
 func (v *VectorStore) Forget(ctx context.Context, model string) error {
 	return v.callBackend(ctx, "forget vectors", max(v.searchTimeout, bulkVectorTimeout),
 		func(ctx context.Context) error {
@@ -203,7 +207,8 @@ func (v *VectorStore) Forget(ctx context.Context, model string) error {
 		})
 }
 
-// Check returns an error if the backend does not answer. It calls the backend even during a pause.
+// Check returns an error if the backend does not answer. It ends a pause after a failure, so the backend is always
+// called.
 func (v *VectorStore) Check(ctx context.Context) error {
 	v.noteOutcome(nil)
 	return v.callBackend(ctx, "ask", max(v.searchTimeout, vectorCheckTimeout), v.backend.Check)
@@ -254,9 +259,9 @@ func (v *VectorStore) callBackend(ctx context.Context, step string, most time.Du
 	return f
 }
 
-// pausedError returns the error that caused the current pause, or nil if the backend may be called. If it returns
-// nil, it also sets the end of the next pause. So after a failure only one call tries the backend, and other calls
-// fail until that call succeeds.
+// pausedError returns the error that caused the current pause, or nil if the backend may be called. After a pause,
+// only the first caller gets nil, because pausedError begins a further pause for the others. They get the error until
+// the first caller's request succeeds, or until the further pause is over.
 func (v *VectorStore) pausedError() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -268,7 +273,7 @@ func (v *VectorStore) pausedError() error {
 	return nil
 }
 
-// noteOutcome stores the result of a call. An error starts a pause, and nil ends the pause.
+// noteOutcome stores the result of a request to the backend. An error starts a pause, and nil ends the pause.
 func (v *VectorStore) noteOutcome(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -15,22 +15,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// openVectorsTimeout is the time limit for opening the vector store, which includes resolving the references in its
-// URL.
+// openVectorsTimeout is the time limit for opening the vector store. This includes the time to replace the references
+// in its URL by secrets.
 const openVectorsTimeout = 30 * time.Second
 
 // LazyVectorOptions are the options of a LazyVectors.
 type LazyVectorOptions struct {
-	// Settings contain the URL of the vector store; the zero value means the gateway's store.
+	// Settings contain the URL of the vector store, which may contain references to secrets. The zero value means
+	// that vectors are in the gateway's store.
 	Settings config.VectorStoreSettings
 	// Store is the gateway's store.
 	Store *DB
 	// SearchTimeout is the time limit of a search; 0 means defaultSearchTimeout.
 	SearchTimeout time.Duration
-	// Secrets returns the secrets in the keychain that references name. If it is nil, such references cannot be
-	// resolved.
+	// Secrets returns the secrets in the keychain, for references of that kind in the URL. If it is nil, such
+	// references cannot be resolved.
 	Secrets secrets.SecretGetter
-	// Environ is the environment of the commands that references run, as "name=value".
+	// Environ is the environment, as "name=value", of commands. A reference in the URL may be a command whose output
+	// is the secret.
 	Environ []string
 }
 
@@ -39,7 +41,7 @@ type LazyVectorOptions struct {
 type LazyVectors struct {
 	o        LazyVectorOptions
 	resolver secrets.Resolver
-	// opening contains an element while a call opens the vector store.
+	// opening is a semaphore: it contains one element while a goroutine opens the vector store.
 	opening chan struct{}
 
 	// mu guards the fields below.
@@ -53,8 +55,8 @@ var (
 	_ index.VectorForgetter = (*LazyVectors)(nil)
 )
 
-// NewLazyVectors returns a LazyVectors. If the URL needs no resolving, the vector store is opened now, and a fault
-// with code InvalidInput means that the URL is invalid.
+// NewLazyVectors returns a LazyVectors. If the URL contains no references, the vector store is opened now, and a
+// fault with code InvalidInput means that the URL is invalid.
 func NewLazyVectors(ctx context.Context, o LazyVectorOptions) (*LazyVectors, error) {
 	k := &LazyVectors{o: o, resolver: secrets.Resolver{Keychain: o.Secrets}, opening: make(chan struct{}, 1)}
 	if k.NeedsResolving() {
@@ -64,7 +66,7 @@ func NewLazyVectors(ctx context.Context, o LazyVectorOptions) (*LazyVectors, err
 	return k, err
 }
 
-// NeedsResolving reports whether a part of the URL is a reference, which is resolved at the first use.
+// NeedsResolving reports whether the URL contains a reference to a secret, which is resolved at the first use.
 func (k *LazyVectors) NeedsResolving() bool {
 	for _, p := range k.o.Settings.Store {
 		if p.Kind != config.LiteralPart {
@@ -112,8 +114,8 @@ func (k *LazyVectors) Forget(ctx context.Context, model string) error {
 	return v.Forget(ctx, model)
 }
 
-// Nearest implements [index.VectorStore]. The first call waits for references to be resolved, at most for the time
-// limit of a search.
+// Nearest implements [index.VectorStore]. If the vector store is not open yet, Nearest waits until it is open. It
+// waits at most for the time limit of a search.
 func (k *LazyVectors) Nearest(ctx context.Context, model string, question []float32, most int, among []index.TextKey) (
 	[]index.Neighbor, error) {
 	soon, cancel := context.WithTimeout(ctx, cmp.Or(k.o.SearchTimeout, defaultSearchTimeout))
@@ -134,7 +136,8 @@ func (k *LazyVectors) Check(ctx context.Context) (name string, err error) {
 	return v.Name(), v.Check(ctx)
 }
 
-// Close closes the vector store, and does not close the gateway's store. Later calls return an error.
+// Close closes the vector store. It does not close the gateway's store, even if the vectors are in its tables. Later
+// calls of the other methods return an error.
 func (k *LazyVectors) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -177,8 +180,8 @@ func (k *LazyVectors) openOnce(ctx context.Context) (*VectorStore, error) {
 	return k.currentOrSet(v)
 }
 
-// currentOrSet returns the open vector store. If none is open, fresh becomes the open one. If the LazyVectors was
-// closed, currentOrSet closes fresh and returns an error.
+// currentOrSet returns the open vector store. If none is open, it sets fresh, which may be nil, as the open vector
+// store. If the LazyVectors was closed, currentOrSet closes fresh and returns an error.
 func (k *LazyVectors) currentOrSet(fresh *VectorStore) (*VectorStore, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -193,8 +196,8 @@ func (k *LazyVectors) currentOrSet(fresh *VectorStore) (*VectorStore, error) {
 	return k.open, nil
 }
 
-// resolveURL returns the URL with its references resolved. Resolved parts are escaped, because a password may
-// contain any characters.
+// resolveURL returns the URL in the settings, with each reference replaced by its secret. The secrets are escaped,
+// because a password may contain any characters.
 func (k *LazyVectors) resolveURL(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for _, p := range k.o.Settings.Store {

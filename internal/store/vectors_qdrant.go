@@ -38,13 +38,13 @@ const (
 	qdrantFirstRetry = 200 * time.Millisecond
 	qdrantLastRetry  = 5 * time.Second
 	qdrantKeepAlive  = 30
-	// qdrantExtraHits is the number of additional hits that a query requests. The server returns an arbitrary
-	// selection of equally near vectors.
+	// qdrantExtraHits is the number of additional hits that a query requests. If several vectors are equally near,
+	// the server returns an arbitrary selection of them. With the additional hits, they can be sorted by key.
 	qdrantExtraHits = 16
 )
 
-// A qdrantBackend stores vectors in one collection for each model. The names of all collections have the same
-// prefix.
+// A qdrantBackend stores the vectors of each model in a separate collection. The names of all these collections begin
+// with collection.
 type qdrantBackend struct {
 	client     *qdrant.Client
 	collection string
@@ -55,8 +55,9 @@ type qdrantBackend struct {
 }
 
 // openQdrant returns the backend at a qdrant:// URL, or at a qdrants:// URL with TLS. name is the server's address
-// without the API key, for messages. If trust is nil, the system's certificates are used. The password in the URL,
-// or else the user, is the API key. The function does not connect yet. The error does not contain parts of the URL.
+// without the API key, for messages. The API key is the password in the URL, or the user name if there is no
+// password. trust is the TLS configuration; nil means the system's certificates. The function does not connect yet.
+// The error does not contain parts of the URL.
 func openQdrant(location, collection string, trust *tls.Config) (k *qdrantBackend, name string, err error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
@@ -106,8 +107,8 @@ func (k qdrantAPIKey) GetRequestMetadata(context.Context, ...string) (map[string
 	return map[string]string{"api-key": string(k)}, nil
 }
 
-// RequireTransportSecurity returns false, because a key may be sent to this machine without TLS. openQdrant refuses
-// other addresses without TLS.
+// RequireTransportSecurity returns false, because the API key may be sent without TLS to a server on this machine.
+// For other servers, openQdrant refuses a key without TLS.
 func (qdrantAPIKey) RequireTransportSecurity() bool { return false }
 
 func isLoopbackHost(host string) bool {
@@ -124,8 +125,8 @@ func (k *qdrantBackend) Check(ctx context.Context) error {
 	return plainQdrantError(err)
 }
 
-// collectionFor returns the name of a model's collection. It contains the permitted characters of the model's name,
-// and a part of the name's hash, so that it is unique.
+// collectionFor returns the name of a model's collection. The name contains the permitted characters of the model's
+// name, and a part of its hash. The hash distinguishes models whose names differ only in other characters.
 func (k *qdrantBackend) collectionFor(model string) string {
 	readable := strings.Map(func(r rune) rune {
 		switch {
@@ -258,8 +259,8 @@ func (k *qdrantBackend) upsertVectors(ctx context.Context, model string, dimensi
 		points = append(points, &qdrant.PointStruct{Id: qdrant.NewIDUUID(pointID(key)),
 			Vectors: qdrant.NewVectorsDense(vectors[key])})
 	}
-	// A server older than 1.17 does not know this mode and replaces the stored vector. The new vector is of the same
-	// model and text.
+	// A server older than 1.17 does not know this mode and replaces the stored vector. This does no harm, because the
+	// new vector is of the same model and text.
 	_, err := k.client.Upsert(ctx, &qdrant.UpsertPoints{
 		CollectionName: k.collectionFor(model), Points: points, Wait: new(true),
 		UpdateMode: qdrant.UpdateMode_InsertOnly.Enum(),
@@ -277,7 +278,8 @@ func (k *qdrantBackend) Forget(ctx context.Context, model string) error {
 	return plainQdrantError(err)
 }
 
-// ensureCollection creates the model's collection if it does not exist, and checks its dimension.
+// ensureCollection creates the model's collection if it does not exist. If it exists with another dimension,
+// ensureCollection returns a DimensionError.
 func (k *qdrantBackend) ensureCollection(ctx context.Context, model string, dimension int) error {
 	k.mu.Lock()
 	have := k.dimensions[model]
@@ -331,7 +333,8 @@ func (k *qdrantBackend) fetchDimension(ctx context.Context, model string) (int, 
 	return int(params.GetSize()), nil
 }
 
-// A qdrantError is an error of the server or the connection, with the original text of the error.
+// A qdrantError is an error of the server or the connection. Its text is the original text, without the additions of
+// the client library.
 type qdrantError struct{ err error }
 
 func (a *qdrantError) Error() string { return status.Convert(rootCause(a.err)).Message() }

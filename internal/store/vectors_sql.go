@@ -11,19 +11,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// vectorReadBatch is the number of vectors that one query reads.
+// vectorReadBatch is the maximum number of keys in one query.
 const vectorReadBatch = 500
 
 const (
-	// maxVectors is the maximum number of stored vectors of a model: twice the number of texts that an index knows.
-	// Servers choose their texts, and may change them every day. Above the limit, some vectors are deleted, and
-	// spareVectors more, so that not every call deletes. A deleted vector is computed again if it is needed.
+	// maxVectors is the maximum number of stored vectors of a model: twice the number of texts that an index knows. A
+	// limit is necessary because servers choose their texts, and may change them every day. If a model has more
+	// vectors, the excess vectors and spareVectors further ones are deleted, so that the next calls need not delete.
+	// A deleted vector is computed again if it is needed.
 	maxVectors   = 200_000
 	spareVectors = 1000
 )
 
-// sqlVectors stores vectors in the store's tables. To find the nearest vectors it compares all of them with the
-// question.
+// sqlVectors stores vectors in the store's tables. To find the nearest vectors, it compares the question with the
+// vector of every given key.
 type sqlVectors struct {
 	db *DB
 	// limit is the maximum number of vectors of a model: maxVectors, except in tests.
@@ -141,8 +142,8 @@ func (o sqlVectors) Keep(ctx context.Context, model string, dimension int, keys 
 	})
 }
 
-// dropExcess deletes vectors of a model that has more than the limit. It starts at a random key and deletes vectors
-// in the order of their keys.
+// dropExcess deletes vectors of a model that has more vectors than the limit. It starts at a random key and deletes
+// vectors in the order of their keys.
 func (o sqlVectors) dropExcess(ctx context.Context, tx *sql.Tx, model string) error {
 	var n int
 	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM vectors WHERE model = $1", model).Scan(&n); err != nil ||
@@ -176,8 +177,8 @@ func (o sqlVectors) Forget(ctx context.Context, model string) error {
 	})
 }
 
-// DropOtherVectors deletes the vectors of all models except one, and returns the number of deleted vectors. If but
-// is empty, it deletes the vectors of all models. The error is a *drawbridge.Fault.
+// DropOtherVectors deletes the vectors of all models except the model but, and returns the number of deleted vectors.
+// If but is empty, it deletes the vectors of all models. The error is a *drawbridge.Fault.
 func (db *DB) DropOtherVectors(ctx context.Context, but string) (dropped int64, err error) {
 	err = db.inTransaction(ctx, "drop the vectors of other models", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "DELETE FROM vectors WHERE model <> $1", but)
@@ -192,8 +193,8 @@ func (db *DB) DropOtherVectors(ctx context.Context, but string) (dropped int64, 
 	return dropped, err
 }
 
-// writeParameters writes n parameters of a statement, separated by commas. Numbered parameters begin with the number
-// from.
+// writeParameters writes n placeholders of parameters, separated by commas. If the dialect numbers the placeholders,
+// the first one has the number from.
 func (d dialect) writeParameters(b *strings.Builder, from, n int) {
 	for i := range n {
 		if i > 0 {

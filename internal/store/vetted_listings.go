@@ -10,8 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// SaveVetted saves the results of vetting listings, by row, in one transaction. Rows that were never mounted are
-// skipped. A result identifies its listing. Saving a new listing later does not change the stored result.
+// SaveVetted saves the results of vetting, which is the check of a server's listing. vetted contains one encoded
+// result for each row. Rows that were never mounted are skipped. All results are saved in one transaction. A result
+// must identify the listing that was vetted, because SaveListing does not delete the result of the previous listing.
 func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
 	return db.inTransaction(ctx, "save vetted listings", func(tx *sql.Tx) error {
 		for _, row := range slices.Sorted(maps.Keys(vetted)) {
@@ -24,8 +25,9 @@ func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
 	})
 }
 
-// FirstTools returns the tools that were saved first for a row, byte for byte. If none are saved, it saves and
-// returns tools. So all processes get the same tools.
+// FirstTools returns the tools that the first call for a row passed to it, byte for byte. If this is the first call,
+// FirstTools saves and returns tools. So all processes get the same tools for a row, even if the server lists other
+// tools later.
 func (db *DB) FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
 	[]json.RawMessage, error) {
 	const step = "keep the first list of tools"
@@ -53,7 +55,8 @@ func (db *DB) FirstTools(ctx context.Context, row string, server drawbridge.Serv
 	return first.Tools, nil
 }
 
-// ForgetFirstTools deletes the first tools of a server in all rows, and reports whether any were stored.
+// ForgetFirstTools deletes the lists that FirstTools saved for a server, in all rows, and reports whether there were
+// any.
 func (db *DB) ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error) {
 	err = db.inTransaction(ctx, "forget the first list of tools", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM first_tools WHERE server = $1"), string(server))

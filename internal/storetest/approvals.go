@@ -50,8 +50,8 @@ func testApprovals(t *testing.T, p OpenStore) {
 	}
 }
 
-// testApprovalsAreOnesOwn tests that decisions of different people, or of one person on two machines, about the same
-// row are independent.
+// testApprovalsAreOnesOwn tests that a decision about a configuration row applies only to the person and the machine
+// that made it. Decisions of another person, or of the same person on another machine, do not change it.
 func testApprovalsAreOnesOwn(t *testing.T, p OpenStore) {
 	s := p()
 	ada, bob := store.Approver{Principal: "ada", Machine: "desk"}, store.Approver{Principal: "bob", Machine: "desk"}

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// AskQueue contains the methods of a store with which a call waits for a person's approval.
+// AskQueue contains the methods of a store for the process in which a call waits for a person's approval.
 type AskQueue interface {
 	AddPendingApproval(ctx context.Context, a store.PendingApproval, timeout, lease time.Duration, most int) error
 	RenewPendingApproval(ctx context.Context, id string, lease time.Duration) error
@@ -31,7 +31,7 @@ type AskAnswers interface {
 		lasts time.Duration) error
 }
 
-// AskGrants contains the methods of a store for grants, which allow more than one call.
+// AskGrants contains the methods of a store for grants. A grant allows further calls without a new approval request.
 type AskGrants interface {
 	UseGrant(ctx context.Context, a store.PendingApproval) (g store.Grant, used bool, err error)
 	Grants(ctx context.Context) ([]store.Grant, error)

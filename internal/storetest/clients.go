@@ -66,7 +66,8 @@ func testClients(t *testing.T, p OpenStore) {
 	}
 }
 
-// testClientNames tests that clients with an invalid name, or with a name or token in use, are refused.
+// testClientNames tests that AddClient refuses a client with an invalid name, and a client whose name or token is
+// already in use.
 func testClientNames(t *testing.T, s TestedStore, token func(string) [sha256.Size]byte) {
 	t.Helper()
 	for _, tt := range []struct{ name, token string }{

@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// HeldResults contains the methods of a store for results that were not returned to the caller.
+// HeldResults contains the methods of a store for results that matched rules of the shield and were not returned to
+// the caller.
 type HeldResults interface {
 	HoldResult(ctx context.Context, r store.HeldResult) error
 	HeldResults(ctx context.Context) ([]store.HeldResult, error)
@@ -43,7 +44,8 @@ func testHeldResults(t *testing.T, p OpenStore) {
 	}
 }
 
-// ResultScans contains the methods of a store for the scans of results that were already returned to the caller.
+// ResultScans contains the methods of a store for scans of results that were already returned to the caller when they
+// were scanned.
 type ResultScans interface {
 	AddResultScan(ctx context.Context, server drawbridge.ServerID, more store.ResultScan) error
 	ResultScans(ctx context.Context) (map[drawbridge.ServerID]store.ResultScan, error)

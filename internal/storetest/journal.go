@@ -17,7 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// NewEnrolment returns an enrolment entry without position and time, as it is before it is appended to a journal.
+// NewEnrolment returns a ledger entry that enrols a tool of a server. It has no position and no time: the journal
+// sets both when the entry is appended.
 func NewEnrolment(server drawbridge.ServerID, tool string) ledger.Entry {
 	card := ledger.EnrolledCard{
 		Server: server, Tool: tool, ConfigHash: "r0w",
@@ -27,7 +28,7 @@ func NewEnrolment(server drawbridge.ServerID, tool string) ledger.Entry {
 	return ledger.Entry{Op: ledger.OpEnrol, Key: card.Key(), Server: server, Card: &card}
 }
 
-// newEnrolments returns n enrolment entries.
+// newEnrolments returns n ledger entries that enrol n tools of a server.
 func newEnrolments(server drawbridge.ServerID, n int) []ledger.Entry {
 	var entries []ledger.Entry
 	for i := range n {
@@ -129,8 +130,8 @@ func testAppendIsWholeOrNothing(t *testing.T, p OpenStore) {
 	verifyChain(t, s, "deck", 1)
 }
 
-// testLargeBatch tests batches that need more than one statement, and streams that need more than one page,
-// including the exact limits.
+// testLargeBatch tests appending batches that need more than one statement, and reading streams that need more than
+// one page. It includes batches and pages of exactly the maximum size.
 func testLargeBatch(t *testing.T, p OpenStore) {
 	s := p()
 	total := 0

@@ -111,8 +111,8 @@ func testListingIsKeptByteForByte(t *testing.T, p OpenStore) {
 	}
 }
 
-// testAttemptEndsWithAListing tests that attempts and listings have the correct order in time, even in the same
-// millisecond.
+// testAttemptEndsWithAListing tests that Attempted is after Listed once an attempt is recorded, and not after Listed
+// once a listing is saved. This must be true even within the same millisecond.
 func testAttemptEndsWithAListing(t *testing.T, p OpenStore) {
 	s := p()
 	for range 20 {

@@ -22,7 +22,8 @@ type PinStore interface {
 	UpdatePins(ctx context.Context, place store.PinKey, work store.PinUpdate) error
 }
 
-// setPins returns a PinUpdate that stores the given pins and list hash, and ignores the current pins.
+// setPins returns a PinUpdate that stores the given pins and the given list hash. The PinUpdate ignores the current
+// pins.
 func setPins(settled string, pins ...shield.Pin) store.PinUpdate {
 	return func(map[string]shield.Pin) ([]shield.Pin, []byte, error) { return pins, []byte(settled), nil }
 }

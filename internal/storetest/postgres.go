@@ -16,8 +16,8 @@ import (
 // postgres.sh starts a server and prints its URL.
 const PostgresVariable = "DRAWBRIDGE_TEST_POSTGRES"
 
-// PostgresSchema returns the URL of a new, empty schema in the database for tests. The schema is dropped when the
-// test ends. If PostgresVariable is not set, the test is skipped.
+// PostgresSchema creates an empty schema in the Postgres database for tests and returns its URL. The schema is
+// dropped when the test ends. If PostgresVariable is not set, the test is skipped.
 func PostgresSchema(t testing.TB) string {
 	t.Helper()
 	base := os.Getenv(PostgresVariable)

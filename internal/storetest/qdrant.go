@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A FakeQdrant is a server with the part of Qdrant's gRPC interface that the Qdrant vector store uses. It uses the
-// official protocol definitions, and refuses requests that it does not implement.
+// A FakeQdrant is a test server that implements a part of Qdrant's gRPC interface: the requests that package store
+// sends. It uses Qdrant's official protocol definitions, and refuses all other requests.
 type FakeQdrant struct {
 	// Addr is the address of the server.
 	Addr string
@@ -64,8 +64,8 @@ func StartQdrant(t testing.TB, key string, secure *tls.Config) *FakeQdrant {
 	return q
 }
 
-// acceptConnections accepts connections and passes them to the gRPC server. The port remains in use while the gRPC
-// server is stopped, so that no other program gets it.
+// acceptConnections accepts connections and passes them to the gRPC server. It also accepts them while the gRPC
+// server is stopped, and closes them. So the port remains in use, and no other program gets it.
 func (q *FakeQdrant) acceptConnections(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
@@ -81,7 +81,7 @@ func (q *FakeQdrant) acceptConnections(listener net.Listener) {
 	}
 }
 
-// Start starts the gRPC server again after Stop. The collections are unchanged.
+// Start starts the gRPC server. After Stop, it starts the gRPC server again with the same collections.
 func (q *FakeQdrant) Start() {
 	options := []grpc.ServerOption{grpc.UnaryInterceptor(q.countAndAuthorize), grpc.MaxRecvMsgSize(32 << 20)}
 	if q.secure != nil {
@@ -105,7 +105,8 @@ func (q *FakeQdrant) Stop() {
 	server.Stop()
 }
 
-// A connListener is a listener whose connections are passed to it with deliver.
+// A connListener is a net.Listener for connections that another listener accepted. The method deliver passes a
+// connection to the caller of Accept.
 type connListener struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -1,5 +1,5 @@
-// Package storetest provides the tests that every store must pass. They define the behaviour that does not depend on
-// the database. Tests of behaviour that only one database has are in package store.
+// Package storetest provides the tests that every store must pass, whichever database it uses. Tests of behaviour
+// that only one database has are in package store.
 package storetest
 
 import (
@@ -33,8 +33,8 @@ type StateStore interface {
 	VettedListings
 }
 
-// VettedListings contains the methods of a store for the results of vetting listings, and for the first tools of
-// rows.
+// VettedListings contains the methods of a store for the results of vetting, which is the check of listings. It also
+// contains the methods for the list of tools that was saved first for a configuration row.
 type VettedListings interface {
 	SaveVetted(ctx context.Context, vetted map[string][]byte) error
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
@@ -64,7 +64,7 @@ type ClientStore interface {
 	ClientUses
 }
 
-// ClientUses contains the methods of a store that are called for requests of clients.
+// ClientUses contains the methods of a store that are called when a client sends a request with its token.
 type ClientUses interface {
 	ClientByToken(ctx context.Context, token [sha256.Size]byte) (store.Client, bool, error)
 	HasClients(ctx context.Context) (bool, error)
@@ -77,7 +77,7 @@ type ApprovalStore interface {
 	RowApprovals(ctx context.Context, by store.Approver) (store.RowApprovals, error)
 }
 
-// RecordReader contains the methods of a store that return the stored journal.
+// RecordReader contains the methods of a store that return the stored records of the journal.
 type RecordReader interface {
 	LedgerRecords(ctx context.Context, stream string) iter.Seq2[ledger.Record, error]
 	LedgerStreams(ctx context.Context) ([]string, error)
@@ -95,8 +95,8 @@ type MountStore interface {
 // An OpenStore opens a store. Each call opens the same store again, as another process would.
 type OpenStore func() TestedStore
 
-// RunStoreTests runs the tests. It calls fresh once for each test to get an empty store, and closes the stores that
-// it opens.
+// RunStoreTests runs the tests. For each test it calls fresh, which must return a function that opens a new, empty
+// store. RunStoreTests closes the stores that it opens.
 func RunStoreTests(t *testing.T, fresh func(t *testing.T) OpenStore) {
 	for _, test := range []struct {
 		name string

@@ -21,8 +21,8 @@ import (
 // An OpenVectors opens a vector store. Each call opens the same vector store again, as another process would.
 type OpenVectors func() index.VectorStore
 
-// RunVectorTests runs the tests of vector stores. It calls fresh once for each test to get an empty vector store. It
-// does not close the vector stores that it opens.
+// RunVectorTests runs the tests of vector stores. For each test it calls fresh, which must return a function that
+// opens a new, empty vector store. RunVectorTests does not close the vector stores.
 func RunVectorTests(t *testing.T, fresh func(t *testing.T) OpenVectors) {
 	for _, test := range []struct {
 		name string
@@ -48,7 +48,7 @@ func RunVectorTests(t *testing.T, fresh func(t *testing.T) OpenVectors) {
 // approxEqual compares vectors with a tolerance, because they are stored as 4-byte numbers and scaled to length 1.
 var approxEqual = cmpopts.EquateApprox(0, 1e-6)
 
-// numberedKey returns a key for a number. The keys have the same order as the numbers.
+// numberedKey returns a key that contains a number. Keys are sorted in the order of their numbers.
 func numberedKey(n uint32) (k index.TextKey) {
 	binary.BigEndian.PutUint32(k[:], n)
 	binary.BigEndian.PutUint32(k[28:], ^n)
@@ -198,7 +198,8 @@ func testOtherDimension(t *testing.T, p OpenVectors) {
 		numberedKey(1), numberedKey(2))
 }
 
-// testForget tests that Forget deletes all vectors of a model and its dimension, and does not change other models.
+// testForget tests that Forget deletes all vectors of a model and the model's stored dimension, and does not change
+// other models.
 func testForget(t *testing.T, p OpenVectors) {
 	v, short := p(), []float32{1, 0, 0}
 	forget := func() {

@@ -11,16 +11,16 @@ import (
 
 // An InnerCall is the tool call in the arguments of call_tool.
 type InnerCall struct {
-	// Params are the params of an equivalent direct call of the tool: its name and arguments, and all other members
-	// that the caller sent.
+	// Params are the params of an equivalent direct call of the tool. They contain its name, its arguments, and all
+	// other members in the params of call_tool.
 	Params json.RawMessage
 	Name   string
 	// Arguments are the tool's arguments, or nil if they are absent.
 	Arguments json.RawMessage
 }
 
-// ParseCallTool returns the tool call in the arguments of call_tool. The error describes what is invalid in the
-// arguments.
+// ParseCallTool returns the tool call in the arguments of call_tool. params are the params of the call of call_tool.
+// The error describes what is invalid in the arguments.
 func ParseCallTool(params, arguments json.RawMessage) (InnerCall, error) {
 	name, inner, err := parseCallArguments(arguments)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A classIndex is the index of one class of callers. Successive views of the class use the same index.
+// A classIndex is the index of the tools that one class of callers may call. When the tools of the class change, the
+// class gets a new CardView, and its classIndex is updated.
 type classIndex struct {
 	index *index.Index
 	docs  *documentCache
@@ -29,7 +30,8 @@ func newClassIndex(o index.Options, docs *documentCache) *classIndex {
 }
 
 // update indexes the tools of a view. If another goroutine is already updating the index and the index is not empty,
-// update returns immediately. That is possible because search drops hits that are not in its view.
+// update returns immediately. The search then uses an index that may be out of date, and drops hits that are not in
+// the view.
 func (s *classIndex) update(v *CardView) {
 	if !s.mu.TryLock() {
 		if s.filled.Load() {
@@ -80,8 +82,8 @@ func (s *classIndex) search(ctx context.Context, v *CardView, q index.Query) []H
 // maxDocuments is the maximum number of cached documents.
 const maxDocuments = 1 << 15
 
-// A documentCache caches the index documents of tools. The key is the address of the tool's definition, because
-// definitions are immutable. Callers of all classes share the cache.
+// A documentCache caches the index documents of tools for all classes of callers. The key is the address of the
+// tool's definition. The address is a valid key because definitions are never modified.
 type documentCache struct {
 	mu  sync.Mutex
 	all map[*byte]index.Document

@@ -10,21 +10,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The names of the two search tools. In the modes Search and Auto, no other card is listed under these names.
+// The names of the two search tools. In the modes Search and Auto these names are reserved: a server's tool with one
+// of these names is not listed under it.
 const (
 	FindToolsName = "find_tools"
 	CallToolName  = "call_tool"
 )
 
 const (
-	// defaultLimit is the default number of tools that find_tools shows in full, and maxLimit the maximum number.
+	// defaultLimit is the default number of tools for which find_tools returns the whole definition, and maxLimit the
+	// maximum number.
 	defaultLimit, maxLimit = 5, 50
-	// maxServers is the maximum number of servers that the description of find_tools names, and maxNamed that of
-	// call_tool.
+	// maxServers is the maximum number of servers that the description of find_tools names. maxNamed is the maximum
+	// number that the description of call_tool names.
 	maxServers, maxNamed = 40, 12
 )
 
-// SearchCards returns the two search tools, with descriptions that do not depend on the caller.
+// SearchCards returns the cards of find_tools and call_tool. Their descriptions name no servers, so they are the same
+// for every caller.
 func SearchCards() []drawbridge.Spec {
 	v := &CardView{finder: &Finder{}}
 	own := func(name, title, summary string, definition json.RawMessage) drawbridge.Spec {
@@ -37,7 +40,8 @@ func SearchCards() []drawbridge.Spec {
 	}
 }
 
-// ShortListHint is the text in the deck's instructions that explains a short list.
+// ShortListHint is the text for clients, in the gateway's instructions, which explains that most tools are not
+// listed.
 const ShortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by task, and " +
 	CallToolName + " calls them.\n"
 
@@ -46,8 +50,8 @@ const (
 	callTitle = "Call a tool"
 )
 
-// findToolsDefinition returns the definition of find_tools. The description names the caller's servers, because
-// models search for products that they know.
+// findToolsDefinition returns the definition of find_tools. The description names the servers whose tools the caller
+// can find, because models search for products that they know.
 func (v *CardView) findToolsDefinition() json.RawMessage {
 	var b strings.Builder
 	names, counts, hidden := v.unlistedServers()
@@ -76,8 +80,8 @@ func (v *CardView) findToolsDefinition() json.RawMessage {
 		`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
 }
 
-// callToolDefinition returns the definition of call_tool. Its annotations declare a destructive tool, because the
-// called tool is unknown.
+// callToolDefinition returns the definition of call_tool. Its annotations declare that the tool may be destructive,
+// because the tool that will be called is unknown.
 func (v *CardView) callToolDefinition() json.RawMessage {
 	text := "Call a tool that is not in your list"
 	if names, _, _ := v.unlistedServers(); len(names) > 0 {
@@ -95,8 +99,8 @@ func (v *CardView) callToolDefinition() json.RawMessage {
 		`{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}`)
 }
 
-// unlistedServers returns the servers with tools outside the short list, in configuration order, and the number of
-// such tools for each server. all is the sum of these numbers. Drawbridge's own tools are counted under the name
+// unlistedServers returns the servers with tools that are not pinned, in configuration order, and the number of such
+// tools for each server. all is the sum of these numbers. Drawbridge's own tools are counted under the name
 // shippedServer.
 func (v *CardView) unlistedServers() (names []string, counts []int, all int) {
 	at := map[drawbridge.ServerID]int{}
@@ -120,7 +124,7 @@ func (v *CardView) unlistedServers() (names []string, counts []int, all int) {
 	return names, counts, all
 }
 
-// shippedServer is the server name for Drawbridge's own tools.
+// shippedServer is the name under which descriptions mention Drawbridge's own tools, which have no server.
 const shippedServer = "drawbridge"
 
 func cardDefinition(name, title, text, input, hints string) json.RawMessage {

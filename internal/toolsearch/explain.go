@@ -8,11 +8,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// An Explanation describes why a tool matches a query. It contains the score of each ranker, and the word score of
-// each field. Each score is a share of the best tool's score, from 0 to 1.
+// An Explanation describes why a tool matches a query. It contains the score of each ranker, and the score of the
+// ranking by words for each field of the tool. Each score is a share of the best tool's score, from 0 to 1.
 type Explanation struct {
 	// Words, Meaning and Far are the scores of the rankers: words, the built-in encoder, and an external embedding
-	// model, which replaces the built-in encoder. The other members are word scores of single fields.
+	// model that replaces the built-in encoder. The other members are the scores of a ranking by words that uses only
+	// one field.
 	Words       float64
 	Meaning     float64
 	Far         float64
@@ -22,8 +23,8 @@ type Explanation struct {
 	Parameters  float64
 }
 
-// Explain returns the explanations of hits of a query, in the order of the hits. It indexes all tools again, so it
-// is too slow for every query.
+// Explain returns the explanations of hits of a query, in the order of the hits. It indexes all tools again for each
+// field, so it is too slow to be called for every query.
 func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Explanation {
 	out := make([]Explanation, len(hits))
 	for i, h := range hits {
@@ -67,21 +68,22 @@ func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Expl
 	return out
 }
 
-// Stats contains numbers about the tools of a view, and how they are listed.
+// Stats contains the numbers of cards, servers and tokens of a view, and how the cards are listed.
 type Stats struct {
 	// Cards is the number of cards, and Servers the number of their servers. Drawbridge itself counts as a server if
 	// it has cards.
 	Cards   int `json:"cards"`
 	Servers int `json:"servers"`
-	// Tokens is the estimated number of tokens of all definitions, and ShortTokens that of the short list.
+	// Tokens is the estimated number of tokens of all definitions. ShortTokens is the estimated number of tokens of
+	// the short list.
 	Tokens      int `json:"tokens"`
 	ShortTokens int `json:"short_tokens"`
-	// Mode is the configured mode. Short reports whether the callers get the short list.
+	// Mode is the configured mode. Short reports whether the callers get the short list instead of all tools.
 	Mode  Mode `json:"mode"`
 	Short bool `json:"short"`
 }
 
-// Stats returns numbers about the view.
+// Stats returns the statistics of the view.
 func (v *CardView) Stats() Stats {
 	s := Stats{Cards: len(v.specs), Tokens: v.tokens, Mode: v.finder.options.Mode, Short: v.isShort}
 	if s.Mode == "" {
@@ -98,7 +100,8 @@ func (v *CardView) Stats() Stats {
 	return s
 }
 
-// MeasureIndexing returns the duration of indexing all tools in a new index.
+// MeasureIndexing indexes all tools of the view in a new index, and returns the duration. The index is then
+// discarded.
 func (v *CardView) MeasureIndexing() time.Duration {
 	began := time.Now()
 	newClassIndex(index.Options{LexicalOnly: v.finder.options.Index.LexicalOnly}, &documentCache{}).update(v)

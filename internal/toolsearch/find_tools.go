@@ -18,8 +18,8 @@ import (
 // A Hit is a tool that matches a query.
 type Hit struct {
 	Spec drawbridge.Spec
-	// Score is the score relative to the best hit of the query, which has 1. It is 0 for tools that do not match;
-	// they are returned only if no tool matches.
+	// Score is the score as a share of the best hit's score; the best hit has 1. If no tool matches the query, the
+	// hits are tools that do not match, with score 0.
 	Score float64
 	// Reason is a short explanation of the match; empty if the score is 0.
 	Reason string
@@ -27,9 +27,10 @@ type Hit struct {
 	Ranking index.Hit
 }
 
-// Find returns at most most tools that match a query, best first. If most is 0, the limit is Options.TopK; if it is
-// negative, there is no limit. matched reports whether at least one hit contains a word of the query. If nothing
-// matches, the hits are the first tools outside the short list, with score 0.
+// Find returns at most most tools that match a query, best first. If most is 0, the limit is Options.TopK; if most is
+// negative, there is no limit. matched reports whether at least one hit contains a word of the query. If no tool
+// matches, Find returns the first tools of the view, with score 0. Tools that are not pinned then come before the
+// pinned ones.
 func (v *CardView) Find(ctx context.Context, query string, most int) (hits []Hit, matched bool) {
 	if most == 0 {
 		most = v.finder.options.TopK
@@ -65,7 +66,8 @@ func (v *CardView) Find(ctx context.Context, query string, most int) (hits []Hit
 // maxNear is the maximum number of suggestions for an unknown name.
 const maxNear = 3
 
-// SuggestNames adds similar names to the error for an unknown tool. Other errors are returned unchanged.
+// SuggestNames is called with the error of call_tool. If the error means that the called tool is unknown,
+// SuggestNames adds the names of similar tools to it. Other errors are returned unchanged.
 func (v *CardView) SuggestNames(ctx context.Context, name string, err error) error {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Kind != drawbridge.UnknownCapability {
@@ -75,14 +77,14 @@ func (v *CardView) SuggestNames(ctx context.Context, name string, err error) err
 	if near := v.similarNames(ctx, name); len(near) > 0 {
 		next = "near: " + strings.Join(near, ", ") + "; " + next
 	}
-	// The kind changes, because the called card (call_tool) exists, and only the tool named in its arguments is
-	// unknown.
+	// The kind of the error changes to BridgeFault. UnknownCapability would mean that call_tool is unknown, and only
+	// the tool named in its arguments is unknown.
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: f.Step,
 		Err: f.Err, Next: next}
 }
 
-// similarNames returns the names of tools that are similar to name. It uses no external model: a name is not a
-// query, and such calls are neither counted nor limited.
+// similarNames returns the names of tools that are similar to name. It uses no external model, because a name is not
+// a query. Calls with unknown names are not limited, so they could cause many requests to the model.
 func (v *CardView) similarNames(ctx context.Context, name string) (names []string) {
 	asked := queryTerms(name)
 	for _, h := range v.index.search(ctx, v, index.Query{Text: name, Limit: maxNear, MinRelativeScore: 0.4,
@@ -94,8 +96,8 @@ func (v *CardView) similarNames(ctx context.Context, name string) (names []strin
 	return names
 }
 
-// AnswerFindTools returns the result of find_tools. Errors in the arguments are returned as a result with isError,
-// so that the model reads them.
+// AnswerFindTools returns the result of find_tools. If the arguments are invalid, the result has isError and
+// describes the error, so that the model can correct its call.
 func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessage) drawbridge.Result {
 	query, limit := rawjson.GetString(arguments, "query"), defaultLimit
 	if raw := rawjson.Get(arguments, "limit"); raw != nil && string(raw) != "null" {
@@ -123,8 +125,8 @@ func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessag
 		rawjson.Put(encodeHits(hits, more), "structuredContent"))}
 }
 
-// describeHits returns a text for the model about the hits, with the name, reason, description and arguments of each
-// hit. more lists further hits, of which only the names are shown.
+// describeHits returns a text for the model about the hits. It contains the name, the reason, the description and the
+// arguments of each hit. Of the hits in more it contains only the names.
 func describeHits(query string, hits, more []Hit, matched bool) string {
 	var b strings.Builder
 	switch {
@@ -164,13 +166,14 @@ func describeHits(query string, hits, more []Hit, matched bool) string {
 	return b.String()
 }
 
-// lineIndenter indents all lines of a description except the first. Only lines that Drawbridge writes begin without
-// a space, so that a description cannot imitate another tool.
+// lineIndenter indents all lines of a description except the first. In the text of describeHits, the name of a tool
+// is at the beginning of a line without a space. Because of the indentation, a description cannot imitate another
+// tool.
 var lineIndenter = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085",
 	"\n ", "\u2028", "\n ", "\u2029", "\n ")
 
-// encodeHits encodes the hits as JSON for programs. Each hit is its listed definition with the additional members
-// score and why. For the hits in more it writes only the names.
+// encodeHits encodes the hits as JSON for programs. Each hit is the listed definition of its tool with the additional
+// members score and why. Of the hits in more it contains only the names.
 func encodeHits(hits, more []Hit) json.RawMessage {
 	out := []byte(`{"tools":[`)
 	for i, h := range hits {
@@ -191,8 +194,8 @@ func encodeHits(hits, more []Hit) json.RawMessage {
 	return append(out, ']', '}')
 }
 
-// CallToolError returns the result for invalid arguments of call_tool. The model can read the error and correct its
-// call.
+// CallToolError returns the result of call_tool for invalid arguments. It contains the error, so that the model can
+// correct its call.
 func CallToolError(why error) drawbridge.Result {
 	return errorResult(CallToolName + ": " + why.Error())
 }

@@ -1,10 +1,11 @@
-// Package toolsearch lets callers search for tools instead of listing all of them. It has an index for each class of
-// callers, and creates the short list: the pinned tools, find_tools and call_tool.
+// Package toolsearch lets callers search for tools instead of listing all of them. Callers that may call the same
+// tools form a class. For each class, the package has an index and the short list: the pinned tools, find_tools and
+// call_tool. Pinned tools are always listed.
 //
 // A search covers only the tools that its caller may call. Other tools are not ranked, counted or mentioned, and do
 // not make the search slower. If the caller has tools that models may see, a search returns at least one tool. The
-// definition of a found tool has the same bytes as in the full list. The same tools have the same short list in
-// every process. The package calls no tools and grants no rights: package deck determines the tools of a caller.
+// definition of a found tool has the same bytes as in the full list. The same tools have the same short list in every
+// process. The package calls no tools and grants no rights: package deck determines the tools of a caller.
 package toolsearch
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// A Mode determines which list of tools external clients get.
+// A Mode determines whether external clients get the list of all tools or the short list.
 type Mode string
 
 // The modes. The empty Mode means Direct.
@@ -30,16 +31,16 @@ const (
 	Direct Mode = "direct"
 	// Search lists the pinned tools, find_tools and call_tool.
 	Search Mode = "search"
-	// Auto is like Search if the definitions of the unpinned tools have more than SearchAbove tokens, and otherwise
-	// like Direct.
+	// Auto is like Search if the definitions of the tools that are not pinned have more than SearchAbove tokens.
+	// Otherwise it is like Direct.
 	Auto Mode = "auto"
 )
 
 // Options are the options of a Finder. With the zero value, all tools are listed, and searches use words and the
-// built-in encoder.
+// built-in encoder (see package index).
 type Options struct {
 	Mode Mode
-	// Disabled disables the search: all tools are listed in every mode.
+	// Disabled disables find_tools and call_tool: all tools are listed in every mode.
 	Disabled bool
 	// TopK is the maximum number of tools that a query finds; 0 means DefaultTopK, and a negative value means no
 	// limit.
@@ -49,16 +50,17 @@ type Options struct {
 	MinRelativeScore float64
 	// AlwaysListed contains glob patterns. Tools with matching names are pinned: they are always listed.
 	AlwaysListed []string
-	// SearchAbove is the limit of Auto: the number of tokens of unpinned definitions above which the list is short;
-	// 0 means DefaultSearchAbove.
+	// SearchAbove is the limit for the mode Auto. If the definitions of the tools that are not pinned have more
+	// tokens, callers get the short list. 0 means DefaultSearchAbove.
 	SearchAbove int
 	// Index contains the options of the index.
 	Index index.Options
-	// DescribeSchemas adds the output schema of each tool to its description, for models that Drawbridge runs.
-	// MaxSchemaHint is the maximum length of the schema in bytes; 0 means DefaultSchemaHint.
+	// DescribeSchemas specifies that the output schema of each tool is added to its description, for models that
+	// Drawbridge runs. MaxSchemaHint is the maximum length of the added schema in bytes; 0 means DefaultSchemaHint.
 	DescribeSchemas bool
 	MaxSchemaHint   int
-	// Logger receives a warning for providers whose models ignore such schemas; nil disables logging.
+	// Logger receives a warning if DescribeSchemas is set and the models of a provider ignore schemas in
+	// descriptions. If Logger is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -70,8 +72,8 @@ const (
 	DefaultSchemaHint  = 1024
 )
 
-// maxClasses is the maximum number of classes of callers with an index. maxModes is the maximum number of classes in
-// Finder.searching.
+// maxClasses is the maximum number of classes of callers that have an index at the same time. maxModes is the maximum
+// number of classes in Finder.searching; beyond it, the class that was used least recently is removed.
 const (
 	maxClasses = 8
 	maxModes   = 1024
@@ -92,15 +94,15 @@ type Finder struct {
 	docs   documentCache
 }
 
-// A callerClass is a set of callers that may call the same tools.
+// A callerClass is a set of callers that may call the same tools. key is the result of ClassKey for these callers.
 type callerClass struct {
 	key   string
 	index *classIndex
 	view  *CardView
 }
 
-// ClassKey returns the key of a caller's class. Callers of one class may call the same tools. guards is the key of
-// the caller's class in the guards.
+// ClassKey returns a key of a caller. Callers with the same key may call the same tools. The argument guards must be
+// a key with the same property for the guards: callers with equal keys are treated equally.
 func ClassKey(caller drawbridge.Caller, guards string) string {
 	parts := make([]string, 0, len(caller.Scopes)+2)
 	for _, scope := range caller.Scopes {
@@ -134,18 +136,20 @@ func New(o Options) *Finder {
 	return &Finder{options: o, searching: searching, warned: map[string]bool{}}
 }
 
-// MayShorten reports whether callers may get a short list. Then the names of the search tools are reserved.
+// MayShorten reports whether the mode is Search or Auto, so that callers may get the short list. In these modes the
+// names find_tools and call_tool are reserved for the search tools.
 func (f *Finder) MayShorten() bool { return f.options.Mode == Search || f.options.Mode == Auto }
 
-// ServesCaller reports whether the caller can call find_tools and call_tool.
+// ServesCaller reports whether the caller can call find_tools and call_tool. In the mode Direct, only agents can,
+// unless Options.Disabled is set.
 func (f *Finder) ServesCaller(caller drawbridge.Caller) bool {
 	return caller.Kind != drawbridge.Nobody && (f.MayShorten() || caller.Kind == drawbridge.Agent &&
 		!f.options.Disabled)
 }
 
-// View returns the view of a class of callers at a version. For a new version it calls specs, which returns the
-// tools in listed order. A class has one view at a time. The next view uses the same index, so that only changed
-// tools are indexed again.
+// View returns the view of the class with the given key. version is the version of the class's list of tools. For a
+// new version, View calls specs, which returns the tools in listed order, and creates a new view. The new view uses
+// the index of the previous view, so only changed tools are indexed again.
 func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec) *CardView {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +170,7 @@ func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec
 	return c.view
 }
 
-// newView creates the view of a class. The caller must hold f.mu.
+// newView creates the view of a class for a version of its list of tools. The caller must hold f.mu.
 func (f *Finder) newView(c *callerClass, version uint64, specs []drawbridge.Spec) *CardView {
 	v := &CardView{finder: f, version: version, specs: specs, index: c.index, places: make(map[string]int, len(specs))}
 	hidden := 0
@@ -182,9 +186,10 @@ func (f *Finder) newView(c *callerClass, version uint64, specs []drawbridge.Spec
 	return v
 }
 
-// usesShortList reports whether a class gets a short list; tokens is the number of tokens outside the short list. In
-// the mode Auto, a class with a short list keeps it until tokens is a fifth below the limit. So the list does not
-// alternate. The caller must hold f.mu.
+// usesShortList reports whether a class gets the short list. tokens is the number of tokens in the definitions of the
+// tools that are not pinned. In the mode Auto, a class gets the short list if tokens exceeds SearchAbove, and keeps
+// it until tokens is a fifth below that limit. So small changes do not make the list alternate. The caller must hold
+// f.mu.
 func (f *Finder) usesShortList(key string, tokens int) bool {
 	if f.options.Mode != Auto {
 		return f.options.Mode == Search
@@ -201,8 +206,8 @@ func (f *Finder) usesShortList(key string, tokens int) bool {
 	return true
 }
 
-// isPinned reports whether a tool is also in the short list. This includes tools that are hidden from models:
-// clients call them for their user interface, and they cost no tokens.
+// isPinned reports whether a tool is always listed by tools/list, even if the other tools must be searched for. This
+// includes tools that are hidden from models: clients call them for their user interface, and they cost no tokens.
 func (f *Finder) isPinned(s drawbridge.Spec) bool {
 	return s.AppOnly || slices.ContainsFunc(f.options.AlwaysListed, func(glob string) bool {
 		ok, err := path.Match(glob, string(s.Name))
@@ -210,8 +215,8 @@ func (f *Finder) isPinned(s drawbridge.Spec) bool {
 	})
 }
 
-// A CardView contains the tools that one class of callers may call at one version. It is immutable and safe for
-// concurrent use.
+// A CardView contains the tools that one class of callers may call, as of one version of the class's list of tools.
+// It is immutable and safe for concurrent use.
 type CardView struct {
 	finder  *Finder
 	version uint64
@@ -233,7 +238,7 @@ type CardView struct {
 // Tokens returns the estimated number of tokens of all definitions.
 func (v *CardView) Tokens() int { return v.tokens }
 
-// IsShort reports whether the callers get the short list.
+// IsShort reports whether the callers of the class get the short list instead of all tools.
 func (v *CardView) IsShort() bool { return v.isShort }
 
 // ShortList returns the definitions of the pinned tools in their order, and then find_tools and call_tool. Callers
@@ -250,5 +255,6 @@ func (v *CardView) ShortList() []json.RawMessage {
 	return v.list
 }
 
-// isModelVisible reports whether a tool may be shown to models.
+// isModelVisible reports whether a tool may be shown to models. The other tools are only for the user interface of
+// clients.
 func isModelVisible(s drawbridge.Spec) bool { return !s.AppOnly }

@@ -9,14 +9,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// minTermLetters is the minimum length of a word in a reason, in bytes. maxTerms is the maximum number of words for
-// each place, such as the name.
+// minTermLetters is the minimum length in bytes of a word in the reason for a match. maxTerms is the maximum number
+// of words that the reason lists for each place, such as the tool's name.
 const minTermLetters, maxTerms = 3, 4
 
 // A term is a word of a query and its stem.
 type term struct{ word, stem string }
 
-// queryTerms returns the distinct words of a query that can explain a match, in the order of the query.
+// queryTerms returns the distinct words of a query that may appear in the reason for a match, in the order of the
+// query. It omits stop words and short words.
 func queryTerms(query string) (out []term) {
 	if len(query) > 2<<10 {
 		query = query[:2<<10]
@@ -40,12 +41,13 @@ func queryTerms(query string) (out []term) {
 	return out
 }
 
-// stopWords contains words that do not explain a match.
+// stopWords contains words that do not appear in the reason for a match.
 var stopWords = []string{"the", "and", "for", "with", "from", "that", "this", "all", "any", "can", "are", "you", "into",
 	"please", "want", "need", "how", "what", "which", "tool"}
 
-// matchReason returns a text that lists the words of a query in a tool's name, description and parameters. A word is
-// listed only for the first of these places.
+// matchReason returns the reason why a tool matches a query, as a text. The text lists the words of the query that
+// occur in the tool's name, description and parameters. Each word is listed only for the first of these places. The
+// text is empty if no word occurs.
 func matchReason(asked []term, spec drawbridge.Spec) string {
 	var parameters strings.Builder
 	for m := range rawjson.Members(rawjson.Get(spec.Definition, "inputSchema", "properties")) {

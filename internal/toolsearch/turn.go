@@ -13,40 +13,41 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Turn describes a request to a model that Drawbridge runs.
+// A Turn describes one request to a model that Drawbridge runs. DefinitionsFor chooses the tools for it.
 type Turn struct {
-	// Query is the text of the request, or the last message.
+	// Query is the text of the request to the model, or the last message in it.
 	Query string
-	// Recent contains the names of recently called tools, which are shown again.
+	// Recent contains the names of recently called tools. These tools are always among the definitions.
 	Recent []string
 	// Provider is the provider of the model, such as "anthropic" or "openai"; empty if unknown. It does not affect
 	// which tools are shown.
 	Provider string
 }
 
-// Definitions are the tools that a model gets in a turn. Callers must not modify them.
+// Definitions are the tools that a model gets in a Turn. Callers must not modify them.
 type Definitions struct {
-	// Cards contains the tools in listed order. If some tools are omitted, find_tools follows at the end, so that
-	// the model can find them during the turn.
+	// Cards contains the tools in listed order. If some tools of the view are omitted, find_tools is the last
+	// element, so that the model can find the omitted tools.
 	Cards []drawbridge.Spec
-	// Raw contains the definitions of Cards as a JSON array. The same tools have the same bytes.
+	// Raw contains the definitions of Cards as a JSON array. For the same tools it is equal byte for byte.
 	Raw json.RawMessage
-	// LeftOut is the number of omitted tools.
+	// LeftOut is the number of omitted tools that models may see.
 	LeftOut int
 }
 
 // maxTurns is the maximum number of cached turns of a view.
 const maxTurns = 64
 
-// A turnCache caches the definitions for turns of a view. Entries do not expire, because a view is immutable.
+// A turnCache caches the results of DefinitionsFor for one view. Entries do not expire, because a view is immutable.
 type turnCache struct {
 	asked map[string]Definitions // by the Query and Recent of a turn
-	shown map[string]Definitions // by the set of chosen tools, one byte for each tool
+	shown map[string]Definitions // by the chosen tools, with a byte 1 or 0 for each tool
 }
 
 // DefinitionsFor returns the tools for a model: pinned tools, recently called tools, and tools that match the query.
-// If the number of tools is within Options.TopK, or the search is disabled, it returns all tools. Turns with the
-// same choice of tools get the same bytes.
+// If no tool matches, it adds the first tools of the view, at most Options.TopK. If the view has at most Options.TopK
+// tools, or the search is disabled, it returns all tools. Turns for which the same tools are chosen get the same
+// bytes.
 func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	v.finder.warnUnusedSchemas(t.Provider)
 	key := t.Query + "\x00" + strings.Join(t.Recent, "\x00")
@@ -69,7 +70,7 @@ func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	return d
 }
 
-// chooseCards reports, for each tool of the view, whether it is shown in a turn.
+// chooseCards chooses the tools for a Turn. The result contains true at the index of each chosen tool in specs.
 func (v *CardView) chooseCards(ctx context.Context, t Turn) []bool {
 	chosen := make([]bool, len(v.specs))
 	all := 0
@@ -99,7 +100,8 @@ func (v *CardView) chooseCards(ctx context.Context, t Turn) []bool {
 	return chosen
 }
 
-// buildDefinitions returns the definitions of the chosen tools. It caches the result for each choice.
+// buildDefinitions returns the definitions of the chosen tools, see chooseCards. It caches the result for each set of
+// chosen tools.
 func (v *CardView) buildDefinitions(chosen []bool) Definitions {
 	which := make([]byte, len(chosen))
 	for i, yes := range chosen {
@@ -142,14 +144,14 @@ func (v *CardView) buildDefinitions(chosen []bool) Definitions {
 	return d
 }
 
-// schemaAwareProviders contains the providers whose models use an output schema in a description.
+// schemaAwareProviders contains the providers whose models make use of an output schema in the description of a tool.
 var schemaAwareProviders = [...]string{"anthropic", "claude", "openai"}
 
 // maxWarned is the maximum number of providers for which a warning is logged.
 const maxWarned = 16
 
-// warnUnusedSchemas logs a warning, once for each provider, if the provider's models ignore output schemas in
-// descriptions.
+// warnUnusedSchemas logs a warning if Options.DescribeSchemas is set and the models of the provider ignore output
+// schemas in descriptions. It logs one warning for each provider.
 func (f *Finder) warnUnusedSchemas(provider string) {
 	if !f.options.DescribeSchemas || provider == "" || slices.Contains(schemaAwareProviders[:], provider) {
 		return
@@ -165,8 +167,9 @@ func (f *Finder) warnUnusedSchemas(provider string) {
 		"provider", provider)
 }
 
-// withSchemaHint returns the definition with its output schema appended to the description. It returns the
-// definition unchanged if Options.DescribeSchemas is not set. Otherwise models do not see output schemas.
+// withSchemaHint returns the definition with its output schema appended to the description, because models get only
+// the description. If Options.DescribeSchemas is not set, or there is no output schema, it returns the definition
+// unchanged.
 func (f *Finder) withSchemaHint(definition json.RawMessage) json.RawMessage {
 	schema := rawjson.Get(definition, "outputSchema")
 	var b bytes.Buffer

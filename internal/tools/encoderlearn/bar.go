@@ -14,8 +14,9 @@ import (
 //go:embed barred.bin
 var barredKeys []byte
 
-// barred returns the keys of the texts that must not be used for training. data is the directory of the evaluation
-// sets, or empty. If a text of the evaluation sets has no key in barred.bin, barred returns an error.
+// barred returns the keys (see keyOf) of the texts that must not be used for training, as listed in barred.bin. data
+// is the directory of the evaluation sets, or empty. If data is not empty, barred returns an error if a text of the
+// evaluation sets has no key in barred.bin.
 func barred(data string) (map[uint64]bool, error) {
 	out := map[uint64]bool{}
 	for i := 0; i+8 <= len(barredKeys); i += 8 {
@@ -36,8 +37,8 @@ func barred(data string) (map[uint64]bool, error) {
 	return out, nil
 }
 
-// evaluated returns the sorted keys of all questions, descriptions and their sentences in the evaluation sets of a
-// directory.
+// evaluated returns the sorted keys of the texts in the evaluation sets of a directory. The texts are all questions
+// and descriptions, and each of their sentences.
 func evaluated(dir string) ([]uint64, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -68,7 +69,8 @@ func evaluated(dir string) ([]uint64, error) {
 	return slices.Compact(out), nil
 }
 
-// eachSaid calls yield with each query and description in a row, at any depth.
+// eachSaid calls yield with the text of each member "query" or "description" in a decoded JSON value, including
+// nested values.
 func eachSaid(row any, yield func(text string)) {
 	switch row := row.(type) {
 	case []any:
@@ -86,7 +88,7 @@ func eachSaid(row any, yield func(text string)) {
 	}
 }
 
-// keysOf returns the keys of a text and of each of its sentences.
+// keysOf returns the keys of a text and of each of its sentences. It omits texts that are too short for a key.
 func keysOf(text string) []uint64 {
 	var out []uint64
 	for _, part := range append(sentences(text), text) {
@@ -105,7 +107,8 @@ func packed(keys []uint64) []byte {
 	return out
 }
 
-// unbarred removes the entries, and the descriptions of parameters, whose texts must not be used for training.
+// unbarred removes the entries whose text must not be used for training. From the other entries, it removes the
+// descriptions of parameters that must not be used.
 func unbarred(all []entry, bars map[uint64]bool) []entry {
 	is := func(text string) bool {
 		return slices.ContainsFunc(keysOf(text), func(key uint64) bool { return bars[key] })

@@ -6,15 +6,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// mostAlike is the maximum number of times that a sentence may occur in a package, if names are ignored. More
-// frequent sentences contain no information and are removed.
+// mostAlike is the maximum number of times that a sentence may occur in a package. Sentences that differ only in
+// names are counted as equal. A more frequent sentence contains no information and is removed.
 const mostAlike = 6
 
-// mostSentences is the maximum number of sentences of an entry.
+// mostSentences is the maximum number of sentences in the text of an entry; further sentences are removed.
 const mostSentences = 6
 
-// withoutCommon removes sentences that a package repeats for many entries, as generated code does, and sentences of
-// one word. It drops entries whose text is then empty.
+// withoutCommon removes sentences that occur more than mostAlike times in a package, as in generated code. It also
+// removes sentences of one word and sentences above mostSentences. It removes entries whose text is then empty.
 func withoutCommon(all []entry) []entry {
 	c := commoner{stems: map[string]string{}, count: map[string]int{}}
 	said := make([][]string, len(all))
@@ -40,13 +40,14 @@ func withoutCommon(all []entry) []entry {
 	return out
 }
 
-// A commoner counts equal sentences of a package. Names in the sentences are replaced by a mark.
+// A commoner counts the sentences of a package, after the names in each sentence are replaced by a mark.
 type commoner struct {
 	stems map[string]string
 	count map[string]int
 }
 
-// masked returns a sentence in which words that occur in the entry's names are replaced by "_".
+// masked returns the words of a sentence, separated by spaces. Words that occur in the names of the entry's server,
+// function or parameters are replaced by "_".
 func (c *commoner) masked(e *entry, sentence string) string {
 	own := map[string]bool{}
 	for _, text := range append([]string{e.Server, e.Name}, e.Params...) {

@@ -12,13 +12,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// An entry is a function, a tool or a set of synonyms, with its description.
+// An entry is a text from which training data is made: a function, a tool, an HTTP operation or a set of synonyms,
+// with its description.
 type entry struct {
 	From, Server, Name, Text string
 	Params, Hints            []string
 }
 
-// read returns the entries of all sources in a fixed order, and the general word vectors.
+// read returns the entries of all sources, in an order that does not depend on the machine, and the general word
+// vectors.
 func read(list []source, cache string) ([]entry, *general, error) {
 	var all []entry
 	var start *general
@@ -69,8 +71,8 @@ func sorted(all []entry) []entry {
 	})
 }
 
-// keyOf returns the key of a text: a hash of its words, independent of punctuation and case. It returns 0 for texts
-// with fewer than five words, because such texts may be equal by chance.
+// keyOf returns the key of a text: a hash of its words. Texts that differ only in punctuation and case have the same
+// key. A text with fewer than five words has the key 0, because such texts may be equal by chance.
 func keyOf(text string) uint64 {
 	all := index.SplitWords(text)
 	if len(all) < 5 {
@@ -80,7 +82,7 @@ func keyOf(text string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// sentences returns the sentences of a text.
+// sentences splits a text into sentences. A sentence ends at ".", "!", "?" or ":" before a blank.
 func sentences(text string) []string {
 	var out []string
 	text = strings.Join(strings.Fields(text), " ")

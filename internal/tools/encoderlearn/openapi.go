@@ -47,7 +47,8 @@ type schema struct {
 	Properties map[string]struct{ Description string }
 }
 
-// operations returns the entries of the operations in an OpenAPI document, in the order of their paths.
+// operations returns an entry for each operation in an OpenAPI document, in the order of the paths. It returns none
+// if the licence of the document does not permit training.
 func operations(data []byte) []entry {
 	var doc struct {
 		Info struct {
@@ -114,7 +115,7 @@ func (op *operation) entry(title, method, path string) entry {
 	return e
 }
 
-// plain returns a text without HTML tags, and with single spaces.
+// plain returns a text without HTML tags. Sequences of white space are replaced by single spaces.
 func plain(text string) string {
 	var b strings.Builder
 	depth := 0

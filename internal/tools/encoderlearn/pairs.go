@@ -6,8 +6,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// pair returns a question and an answer from one entry, as words. The question and the answer have no common
-// sentence.
+// pair makes a question and an answer from one entry, and returns their words. The question is a sentence, the
+// description of a parameter, or the name. The answer consists of other parts of the entry, chosen at random. A
+// sentence in the question is not in the answer.
 func (l *lesson) pair(c *cut, r *rand.Rand) (asked, offered []string) {
 	taken := -1 // the index of the sentence in the question
 	switch n := len(c.sentences); {
@@ -42,14 +43,14 @@ func (l *lesson) pair(c *cut, r *rand.Rand) (asked, offered []string) {
 	return asked, offered
 }
 
-// A bag is a weighted sum of rows: count is the weight of each row.
+// A bag is a weighted sum of rows of the model. count contains the weight of each row.
 type bag struct {
 	rows  []int32
 	count []float32
 }
 
-// bag returns the rows of words, with each word once. Some known words are treated as unknown at random, so that the
-// rows of pieces are trained too.
+// bag returns the rows of the distinct words. A word without a row is replaced by the rows of its pieces. Some words
+// with a row are replaced too, at random, so that the rows of pieces are also trained.
 func (l *lesson) bag(words []string, r *rand.Rand) bag {
 	var b bag
 	seen := map[string]bool{}
@@ -70,7 +71,7 @@ func (l *lesson) bag(words []string, r *rand.Rand) bag {
 	return b
 }
 
-// pieces returns the rows of a word's pieces.
+// pieces returns the rows of the pieces of a word, see index.WordPieces.
 func (l *lesson) pieces(w string) []int32 {
 	rows, ok := l.slots[w]
 	if !ok {

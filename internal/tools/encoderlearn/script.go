@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// quoted matches a JavaScript string in double or single quotes, or in backquotes without a substitution.
+// quoted matches a JavaScript string in double or single quotes, or in backquotes without a substitution such as
+// ${x}.
 const quoted = "(\"(?:[^\"\\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\\n]|\\\\.)*'|`(?:[^`\\\\$]|\\\\.)*`)"
 
 var (
-	// defined matches the definition of a tool in a script: an object with a name and a description, or a call with
-	// both.
+	// defined matches the definition of a tool in a script. It is an object with a name and a description, or a call
+	// of a function with a name and a description as arguments.
 	defined = regexp.MustCompile(`(?:\bname["']?:\s*|[tT]ool\(\s*)` + quoted +
 		`\s*,[^{}]{0,200}?(?:\{\s*)?(?:title:\s*` + quoted + `\s*,\s*)?(?:["']?description["']?:\s*)?` + quoted)
-	// hinted matches a parameter and its description.
+	// hinted matches the name of a parameter and its description.
 	hinted = regexp.MustCompile(
 		`\b([a-zA-Z][a-zA-Z0-9_]{1,40})["']?:\s*(?:\{[^{}]{0,200}?\bdescription["']?:\s*|[a-zA-Z][^,;{}]{0,200}?\.describe\(\s*)` + quoted)
 	named = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9]*([_.\-/]?[a-zA-Z0-9]+)*$`)
 )
 
 const (
-	// afterTool is the maximum distance in bytes of a tool's parameters from the end of the tool's description.
+	// afterTool is the maximum distance in bytes between the end of a tool's description and its parameters.
 	afterTool = 4000
 	maxScript = 1 << 20
 )
 
-// readScripts returns an entry for each tool that the scripts of a package define.
+// readScripts returns an entry for each tool that the JavaScript files of a package define.
 func readScripts(dir string) ([]entry, error) {
 	var out []entry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -58,7 +59,7 @@ func readScripts(dir string) ([]entry, error) {
 	return out, err
 }
 
-// definitions returns the entries of the tools that a script defines.
+// definitions returns an entry for each tool that a script defines.
 func definitions(script string) []entry {
 	var out []entry
 	all := defined.FindAllStringSubmatchIndex(script, -1)

@@ -2,8 +2,8 @@ package main
 
 import "math"
 
-// A side contains the questions or the answers of a batch. vector contains their vectors, scaled to length 1; length
-// contains the lengths before scaling; want contains the gradients of the loss.
+// A side contains all questions or all answers of a batch. vector contains their vectors, scaled to length 1. length
+// contains the lengths of the vectors before scaling. want contains the gradients of the loss with respect to vector.
 type side struct {
 	bags                 []bag
 	vector, length, want []float32
@@ -29,7 +29,8 @@ func (s *side) fill(m *model) {
 	}
 }
 
-// step updates the rows of each bag against the gradient of the loss (AdaGrad).
+// step changes the rows of each bag so that the loss decreases: it moves them against the gradient (AdaGrad). pace is
+// the learning rate.
 func (s *side) step(m *model, pace float32) {
 	var g [dims]float32
 	for i, b := range s.bags {
@@ -49,8 +50,8 @@ func (s *side) step(m *model, pace float32) {
 	}
 }
 
-// dot returns the dot product. Each product is rounded separately, so that machines with a fused multiply-add
-// instruction compute the same result.
+// dot returns the dot product of two vectors. Each product is rounded before it is added. Otherwise a machine with a
+// fused multiply-add instruction would compute another result.
 func dot(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	b = b[:len(a)]

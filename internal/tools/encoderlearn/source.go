@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A source is a version of a package whose licence permits training on its texts.
+// A source is one version of a package from which entries are read. The licence of the package permits training.
 type source struct{ registry, name, version, licence, sum string }
 
 //go:embed sources.tsv
@@ -33,7 +33,7 @@ func sources() ([]source, error) {
 	return out, nil
 }
 
-// fetch downloads a source, unless it is in the cache, and returns the directory of its files.
+// fetch returns the directory with the files of a source. It downloads the source if it is not in the cache.
 func (s *source) fetch(cache string) (string, error) {
 	if s.registry == "go" {
 		return s.fetchModule()
@@ -60,8 +60,8 @@ func (s *source) fetchModule() (string, error) {
 	return got.Dir, nil
 }
 
-// unpack downloads an npm package, unless its archive exists, verifies its checksum and unpacks it. It does not run
-// scripts of the package.
+// unpack verifies the checksum of an npm package and unpacks it into dir. If its archive does not exist, unpack
+// downloads it first. It does not run scripts of the package.
 func (s *source) unpack(dir string) error {
 	archive := dir + ".tgz"
 	if _, err := os.Stat(archive); err != nil {

@@ -9,19 +9,22 @@ import (
 const (
 	dims      = 128
 	pieceRows = 8192
-	// batch is the number of pairs in a batch. together is the number of neighbouring entries that are in the same
-	// batch. They are similar, and so harder to distinguish.
+	// batch is the number of pairs of a question and an answer in a batch. together is the number of consecutive
+	// entries that are put into the same batch. Consecutive entries are similar, so it is harder, and more useful, to
+	// distinguish their answers.
 	batch    = 256
 	together = 16
 	rounds   = 2
 	pace     = 0.03
-	// warmth is the temperature of the softmax. The smaller it is, the more the nearest wrong answers count.
+	// warmth is the temperature of the softmax. With a smaller value, the wrong answers that are nearest to the
+	// question have more influence.
 	warmth = 0.05
-	// hidden is the share of known words that are treated as unknown.
+	// hidden is the share of words with a row that are replaced by their pieces during training, see lesson.bag.
 	hidden = 0.05
 )
 
-// A model contains a row of numbers for each word and each slot of word pieces.
+// A model contains a row of dims numbers for each word, followed by a row for each slot of word pieces (see
+// index.WordPieces).
 type model struct {
 	rows  []float32
 	moved []float32 // for each number, the sum of its squared gradients (AdaGrad)
@@ -39,8 +42,9 @@ func row(all []float32, i int32) []float32 {
 	return all[int(i)*dims : (int(i)+1)*dims : (int(i)+1)*dims]
 }
 
-// learn trains the model on batches of entries. It moves the vector of a question nearer to its own answer than to
-// the other answers in the batch. It does the same for each answer and the questions.
+// learn trains the model on batches of entries. Each step moves the vector of a question nearer to its own answer,
+// and away from the other answers in the batch. It also moves the vector of each answer nearer to its own question,
+// and away from the other questions.
 func (l *lesson) learn(m *model) {
 	r := rand.New(rand.NewPCG(1, 2))
 	p := newPairs()
@@ -86,8 +90,9 @@ func (p *pairs) put(i int, l *lesson, c *cut, r *rand.Rand) {
 	p.asked.bags[i], p.offered.bags[i], p.titles[i] = l.bag(asked, r), l.bag(offered, r), c.title
 }
 
-// contrast computes the gradients of both sides and returns the loss (InfoNCE; van den Oord, Li, Vinyals 2018). An
-// answer with the same name as the right answer does not count as a wrong answer.
+// contrast computes the gradients of the loss for all questions and answers of the batch. It returns the loss
+// (InfoNCE; van den Oord, Li, Vinyals 2018). If the names of two entries are equal, the answer of one is not a wrong
+// answer for the other.
 func (p *pairs) contrast() (loss float64) {
 	for i := range batch {
 		v := row(p.asked.vector, int32(i))
@@ -114,8 +119,9 @@ func (p *pairs) contrast() (loss float64) {
 	return loss / (2 * batch)
 }
 
-// soften adds the softmax gradients of one row or column of near to pull, and returns its loss. The row or column
-// begins at index from, and its elements are apart indexes apart. The element number own is the right answer.
+// soften computes the softmax loss of one row or column of near and returns it. It adds the gradients of that loss to
+// pull. The first element of the row or column has the index from, and the following elements are apart indexes
+// apart. The element with the number own is the right answer.
 func (p *pairs) soften(from, apart, own int) float64 {
 	most := float32(-1e9)
 	for k := range batch {

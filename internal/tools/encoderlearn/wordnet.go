@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// readWordNet returns an entry for each set of synonyms that are not all proper names. The name is the words of the
-// set, and the server is the words of its hypernym. The text is the gloss, and the hints are the examples.
+// readWordNet returns an entry for each set of synonyms in WordNet, except sets that contain only proper names. The
+// name of the entry is the words of the set. The server is the words of the hypernym, which is the more general set.
+// The text is the gloss, and the hints are the examples.
 func readWordNet(dir string) ([]entry, error) {
 	var out []entry
 	for _, part := range []string{"noun", "verb", "adj"} {
@@ -38,7 +39,7 @@ type synset struct {
 	proper                  bool // all words are proper names
 }
 
-// synsets reads a data file of WordNet; for its format see wndb(5WN).
+// synsets returns the sets of synonyms in a data file of WordNet. The manual page wndb(5WN) describes the format.
 func synsets(path string) ([]synset, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// weights encodes the model in the format of [index.ReadEncoder]. Each number is rounded to one of 255 steps, whose
-// size is the same for all rows.
+// weights encodes the model in the format of [index.ReadEncoder]. Each number is rounded to one of 255 values at
+// equal distances. The distance is the same for all rows.
 func (m *model) weights(names []string) []byte {
 	var square float64
 	for _, x := range m.rows {

@@ -16,11 +16,11 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// word matches a word as most programs define it.
+// word matches a sequence of letters, digits and underscores: the simplest definition of a word.
 var word = regexp.MustCompile(`\w+`)
 
-// plain returns a simple BM25 ranking (k1 1.5, b 0.75) over names and descriptions, without stemming and without
-// splitting of identifiers.
+// plain returns a function that ranks tools with simple BM25 (k1 1.5, b 0.75) over names and descriptions. It neither
+// stems words nor splits identifiers.
 func plain(tools []index.Document) index.RankFunc {
 	type posting struct{ doc, times int }
 	postings := map[string][]posting{}
@@ -61,9 +61,10 @@ func plain(tools []index.Document) index.RankFunc {
 	}
 }
 
-// fts returns a ranking by SQLite's FTS5 with the Porter stemmer. It indexes split names, servers, descriptions, and
-// the names and descriptions of parameters, with approximately the field weights of package index. Stop words of
-// queries are omitted. The caller must call the returned function to close the database.
+// fts returns a function that ranks tools with SQLite's FTS5 and the Porter stemmer. FTS5 indexes split names,
+// servers, titles, descriptions, and the names and descriptions of parameters. The weights of these fields are
+// approximately those of package index. Stop words of queries are omitted. The second result closes the database; the
+// caller must call it.
 func fts(tools []index.Document) (index.RankFunc, func() error, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -119,8 +120,8 @@ func fill(db *sql.DB, tools []index.Document) error {
 
 func split(name string) string { return strings.Join(index.SplitWords(name), " ") }
 
-// describe appends the names of a schema's properties to parameters, and their descriptions to hints, at all depths
-// of the schema.
+// describe appends the names of a schema's properties to parameters, and their descriptions to hints. It includes the
+// properties of nested objects and arrays.
 func describe(schema json.RawMessage, parameters, hints *[]string) {
 	var s struct {
 		Properties map[string]json.RawMessage

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock returns the processor time of the current thread, which does not include other programs. The goroutine must
-// be locked to its thread.
+// clock returns the processor time that the current thread has used. Other programs on the machine do not change it.
+// The goroutine must be locked to its thread.
 func clock() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

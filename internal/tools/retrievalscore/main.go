@@ -2,8 +2,9 @@
 // ./internal/tools/retrievalscore -data DIR.
 //
 // Each directory in DIR is a corpus, with files tools.jsonl and queries.jsonl in the format of "drawbridge index
-// eval". The command prints a report in Markdown. The report contains the scores and durations of each arm of the
-// index, and the scores of two other rankings of the same tools. The texts in the files are used only as data.
+// eval". The command prints a report in Markdown. The report contains the scores and durations of each arm of package
+// index, which is a way of ranking. It also contains the scores of two other rankings of the same tools, for
+// comparison. The texts in the files are used only as data.
 package main
 
 import (
@@ -18,15 +19,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// A corpus contains tools, and questions with the tools that they need.
+// A corpus contains tools, and questions together with the IDs of the tools that each question needs.
 type corpus struct {
 	name    string
 	tools   []index.Document
 	queries []index.EvalQuery
 }
 
-// The names of the two rankings that are compared with the index. The variable arms contains all rankings in the
-// order of the report.
+// The names of the two rankings with which the arms of package index are compared. The variable arms contains all
+// four rankings in the order of the report.
 const (
 	plainBM25 = "plain BM25"
 	sqliteFTS = "SQLite FTS5"
@@ -102,8 +103,8 @@ func from[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T, e
 	return read(name, f)
 }
 
-// scoreAll returns the scores of each arm, for each corpus. The first score is for all queries, and the others are
-// for each kind.
+// scoreAll returns, for each arm, the scores of each corpus. The first score of a corpus is for all its questions,
+// and the others are for one kind of question each.
 func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]index.Score, error) {
 	all := map[string][][]index.Score{}
 	for _, c := range corpora {
@@ -125,7 +126,7 @@ func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]index.Score
 	return all, nil
 }
 
-// ranker returns the ranking function of an arm, and a function that closes it.
+// ranker returns the function that ranks tools with an arm, and a function that releases its resources.
 func ranker(arm string, tools []index.Document) (index.RankFunc, func() error, error) {
 	nothing := func() error { return nil }
 	switch arm {

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// macro returns the mean of an arm's scores over the corpora.
+// macro returns the mean of an arm's scores over the corpora, with equal weight for each corpus.
 func macro(scores [][]index.Score) index.Score {
 	var whole []index.Score
 	for _, s := range scores {
@@ -18,7 +18,8 @@ func macro(scores [][]index.Score) index.Score {
 	return index.MeanScore(whole)
 }
 
-// cell returns recall@5, recall@20, nDCG@10 and the share of questions whose first tool is needed, in percent.
+// cell returns the text of a table cell for a score. It contains recall@5, recall@20, nDCG@10, and the share of
+// questions for which the first tool is a needed tool, in percent.
 func cell(s index.Score) string {
 	return fmt.Sprintf("%.1f / %.1f / **%.1f** / %.1f", 100*s.Recall5, 100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
 }
@@ -41,7 +42,7 @@ func head(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, "|"+strings.Repeat("---|", len(cells)))
 }
 
-// cells returns the text of each element.
+// cells returns the results of the function of for each element of all.
 func cells[T any](all []T, of func(T) string) (out []string) {
 	for _, one := range all {
 		out = append(out, of(one))
@@ -68,10 +69,11 @@ func reportScores(w io.Writer, corpora []corpus, scores map[string][][]index.Sco
 	fmt.Fprint(w, "\nTo measure again: `go run ./internal/tools/retrievalscore -quick -data DIR`, or for one corpus\n`drawbridge index eval --tools DIR/mcp/tools.jsonl --queries DIR/mcp/queries.jsonl --arm lexical`.\n")
 }
 
-// enough is the minimum number of questions for which the gains are compared with the required gains.
+// enough is the minimum number of questions in all corpora for which the report compares the gains with the required
+// gains. With fewer questions, the comparison would say little.
 const enough = 500
 
-// A gain is a required advantage: arm must be better than the arm than by at least least points of nDCG@10.
+// A gain is a requirement: the arm named arm must have at least least points of nDCG@10 more than the arm named than.
 type gain struct {
 	arm, than string
 	least     float64
@@ -82,7 +84,8 @@ var gains = []gain{
 		index.RankLexical, 0.8},
 }
 
-// over returns the advantage of one arm over another in points of nDCG@10, for each corpus and as a mean.
+// over returns how many points of nDCG@10 one arm has more than another: for each corpus, and as the mean of the
+// corpora.
 func over(scores map[string][][]index.Score, arm, than string) (each []float64, mean float64) {
 	for i, s := range scores[arm] {
 		each = append(each, 100*(s[0].NDCG10-scores[than][i][0].NDCG10))
@@ -122,7 +125,7 @@ func verdict(ok bool) string {
 	return "**missed**"
 }
 
-// reportKinds writes the scores for each kind of question, for corpora with several kinds.
+// reportKinds writes the scores for each kind of question. It omits corpora with fewer than two kinds.
 func reportKinds(w io.Writer, corpora []corpus, scores map[string][][]index.Score) {
 	fmt.Fprint(w, "\nBy kind of question, where a corpus has several:\n\n")
 	head(w, slices.Concat([]string{"corpus", "kind", "questions"}, arms)...)

@@ -15,8 +15,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// pool returns n tools from all corpora in turn. If the corpora have fewer tools, tools are repeated under other
-// names.
+// pool returns n tools, taken from the corpora in turn. If all corpora together have fewer than n tools, the tools
+// are repeated under other names.
 func pool(corpora []corpus, n int) []index.Document {
 	var all []index.Document
 	for i := 0; len(all) < n; i++ {
@@ -43,19 +43,22 @@ func pool(corpora []corpus, n int) []index.Document {
 }
 
 // A speed contains the measured speed of an arm for a number of tools: durations in milliseconds, and the heap size
-// in megabytes. change and changes are the median and the 95th percentile of the time of a change.
+// in megabytes. p50 and p95 are the median and the 95th percentile of the search time. p95While is the 95th
+// percentile of the search time while tools change. change and changes are the median and the 95th percentile of the
+// time to change one tool.
 type speed struct {
 	tools                                      int
 	build, p50, p95, change, changes, p95While float64
 	heap                                       float64
 }
 
-// changing is the method of both kinds of index that changes documents.
+// changing is implemented by both kinds of index. Its method changes documents.
 type changing interface {
 	Update(put []index.Document, remove []string)
 }
 
-// rounds is the number of times that each question is searched and the index is built. The fastest time counts.
+// rounds is the number of times that the index is built and that each question is searched for. Of the measured
+// times, only the shortest is reported.
 const rounds = 3
 
 func measure(ctx context.Context, arm string, tools []index.Document, questions []string) speed {
@@ -85,7 +88,7 @@ func measure(ctx context.Context, arm string, tools []index.Document, questions 
 	return s
 }
 
-// made returns an empty index and a function that searches it.
+// made returns an empty index for an arm, and a function that searches the index for a question.
 func made(ctx context.Context, arm string) (changing, func(string)) {
 	if arm == index.RankLexical {
 		x := index.NewLexicalIndex()
@@ -116,8 +119,8 @@ func change(x changing, tools []index.Document) (p50, p95 float64) {
 	return quantiles(took)
 }
 
-// while returns the 95th percentile of the search time while another goroutine changes up to a thousand tools each
-// second.
+// while returns the 95th percentile of the search time. During the searches, another goroutine changes up to a
+// thousand tools each second.
 func while(x changing, tools []index.Document, questions []string, find func(string)) float64 {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -161,7 +164,8 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / 1e6
 }
 
-// A bar is the maximum 95th percentile of an arm's search time for a number of tools, in milliseconds.
+// A bar is a requirement: with the given number of tools, the 95th percentile of the arm's search time must be at
+// most p95 milliseconds.
 type bar struct {
 	arm   string
 	tools int
@@ -174,12 +178,12 @@ var bars = []bar{
 }
 
 const (
-	mostBuild, mostHeap, mostChange = 500, 40, 1 // with few tools: ms, MB and ms
+	mostBuild, mostHeap, mostChange = 500, 40, 1 // limits with few tools, in ms, MB and ms
 	few, many                       = 10_000, 100_000
 )
 
-// load returns the load average of the machine. Other load slows all measurements, because processor cores share
-// caches and memory.
+// load returns the load average of the machine, for the report. Other programs slow all measurements, because
+// processor cores share caches and memory.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -196,7 +200,7 @@ func everyOther(all []string) (some []string) {
 	return some
 }
 
-// reportSpeed measures the speed of each arm with increasing numbers of tools, and writes it to w.
+// reportSpeed measures the speed of each arm with 1,500, 10,000 and 100,000 tools, and writes the results to w.
 func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 	var questions []string
 	for _, c := range corpora {
