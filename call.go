@@ -30,7 +30,9 @@ func (e ProtocolEra) String() string {
 // A CallerKind is the kind of program that a call comes from.
 type CallerKind uint8
 
-// The kinds of caller. The zero value is an unknown caller, which may do nothing.
+// The kinds of caller. The zero value is an unknown caller, which may do nothing. Author is the owner at the command
+// line. Agent is one of Drawbridge's own agents. External is a client over stdio or HTTP. Import is an import of data.
+// Sandbox is a script.
 const (
 	Nobody CallerKind = iota
 	Author
@@ -58,27 +60,30 @@ const (
 	HTTPTransport  Transport = "http"
 )
 
-// A Caller identifies the sender of a call. Drawbridge creates a Caller from authenticated data, never from claims in a
-// payload. A payload may reduce the caller's rights but cannot add any.
+// A Caller identifies the sender of a call. Drawbridge creates a Caller from authenticated data, never from claims in
+// the params of a request. Params may reduce the caller's rights but cannot add any.
 type Caller struct {
 	Kind CallerKind
 	// StartedBy is the kind of the caller that started the script; it is set for the kind Sandbox only.
 	StartedBy CallerKind
 	// Transport is the way the call arrived; it confers no rights.
 	Transport Transport
-	// Principal owns the private data: the operating system's user on stdio and loopback, a token's subject on HTTP.
+	// Principal names the owner of the caller's private data. It is the user of the operating system on stdio, and for
+	// an HTTP request without a token of its own. It is "client:NAME" for the token of a client, and the subject for an
+	// access token.
 	Principal string
-	// Session is the key of a stateful session; empty without one. Two sessions never share session data.
+	// Session is the key of the caller's stateful session; empty without one. Two sessions never share session data.
 	Session string
 	// Thread and Run are the ids of the thread and of the run that an agent's call belongs to; empty for other callers.
 	Thread, Run string
 	// Dir is the absolute path of the directory that the caller works in; empty if it is unknown. Relative paths in
 	// calls to Drawbridge's own tools are resolved against Dir.
 	Dir string
-	// Scopes are the rights held. An empty list grants nothing.
+	// Scopes are the rights that the caller holds. An empty list grants nothing.
 	Scopes []Scope
-	// AccessToken is the access token of an OAuth issuer with which the caller authenticated; empty for all other
-	// callers. Drawbridge sends it only to that issuer, to exchange it for another token.
+	// AccessToken is the OAuth access token with which the caller authenticated; empty if the caller authenticated in
+	// another way. After its verification, Drawbridge sends the token only to the authorization server of a called
+	// server with per-caller credentials, which exchanges it for another token.
 	AccessToken Secret
 	// Era is the protocol generation of the caller, Legacy or Modern; Protocol is the protocol version, such as
 	// "2025-11-25".
@@ -89,8 +94,8 @@ type Caller struct {
 	Client, Capabilities json.RawMessage
 }
 
-// OriginKind returns the kind of the caller that started the script, for a call by a script, and Kind for other calls. A
-// script has the rights of that caller at most.
+// OriginKind returns StartedBy for a call by a script, and Kind for any other call. A script has at most the rights of
+// the caller that started it.
 func (c Caller) OriginKind() CallerKind {
 	if c.Kind == Sandbox {
 		return c.StartedBy
@@ -98,7 +103,8 @@ func (c Caller) OriginKind() CallerKind {
 	return c.Kind
 }
 
-// HasScopes reports whether the caller is known, or was started by a known caller, and holds every scope of want.
+// HasScopes reports whether the caller holds every scope of want. It returns false for an unknown caller, and for a
+// script that an unknown caller started.
 func (c Caller) HasScopes(want []Scope) bool {
 	if c.OriginKind() == Nobody {
 		return false
@@ -111,8 +117,8 @@ func (c Caller) HasScopes(want []Scope) bool {
 	return true
 }
 
-// A Peer sends messages to the client that made a call. Messages that a server sends during a call go through the
-// call's Peer, so the client receives them as part of that call.
+// A Peer sends messages to the client that made a call. A message that a server sends during the call goes through the
+// call's Peer, so the client receives the message as part of that call.
 type Peer interface {
 	// Notify sends a notification, such as progress or a log line. An error means that the client is gone.
 	Notify(ctx context.Context, method string, params json.RawMessage) error
@@ -123,7 +129,7 @@ type Peer interface {
 	Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
-// A Call is one request: to call a card, to read a resource, to get a prompt, or to complete an argument.
+// A Call is one request of a caller: to call a tool, to read a resource, to get a prompt, or to complete an argument.
 type Call struct {
 	Caller Caller
 	// Method is the MCP method: "tools/call", "resources/read", "prompts/get", "completion/complete".
@@ -131,14 +137,14 @@ type Call struct {
 	// Params is the params object as the caller sent it. Drawbridge edits single members by name and leaves all others
 	// as they are. Nil means that params is absent.
 	Params json.RawMessage
-	// Peer is nil if the client receives no messages during the call.
+	// Peer is nil if the client cannot receive messages during the call.
 	Peer Peer
 }
 
-// A ReconnectRequester is a Peer that can ask its client to disconnect and to fetch the rest of the response later. See
-// "the server MAY close the connection without terminating the stream" (transports of 2025-11-25). Drawbridge calls
-// RequestReconnect when the called server makes this request. The method does nothing if the client's protocol has no
-// such message.
+// A ReconnectRequester is a Peer that can ask its client to close the connection. After a delay, the client fetches the
+// rest of the response on a new connection. Drawbridge calls RequestReconnect when the called server asks Drawbridge
+// for the same. See "the server MAY close the connection without terminating the stream" (transports of 2025-11-25).
+// The method does nothing if the client's protocol has no such message.
 type ReconnectRequester interface {
 	RequestReconnect(after time.Duration)
 }

@@ -12,7 +12,7 @@ type Cancellation struct {
 
 var _ error = (*Cancellation)(nil)
 
-// NewCancellation returns a Cancellation with the reason truncated to its maximum length.
+// NewCancellation returns a Cancellation with the reason truncated to 200 characters.
 func NewCancellation(reason string) *Cancellation {
 	const most = 200
 	n := 0

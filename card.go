@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// A Card is one callable tool. Only the deck calls Run, after it has checked the caller.
+// A Card is one callable tool. Only package deck calls Run, after it has checked the caller's rights.
 type Card interface {
 	Spec() Spec
 
@@ -22,7 +22,7 @@ type Spec struct {
 	Server ServerID
 	// Tool is the card's name on its server; it equals Name for a shipped card.
 	Tool string
-	// Definition is the MCP tool object as the server sent it, with the name replaced by Name.
+	// Definition is the MCP tool object as the server sent it, with the member "name" replaced by Name.
 	Definition json.RawMessage
 	// Title and Summary are short texts for people and for the help command, at most one line each.
 	Title, Summary string
@@ -30,21 +30,22 @@ type Spec struct {
 	Scopes []Scope
 	// Crossing is set for a card that writes to the workspace.
 	Crossing *Crossing
-	// Sandbox is set if code in the sandbox may call the card.
+	// Sandbox is set if a script in the sandbox may call the card.
 	Sandbox bool
 	// AppOnly is set for a card that only the server's own pages use (MCP Apps, a visibility of ["app"]). Clients may
 	// list and call the card, but must not show it to a model.
 	AppOnly bool
 }
 
-// A Crossing describes how a call of a card writes to the workspace. It is part of the card's registration.
+// A Crossing describes how a call of a card writes to the workspace.
 type Crossing struct {
-	// Content names the argument that carries the content to write.
+	// Content is the name of the argument with the content to write.
 	Content string
-	// Sources names the argument with the ids of the entities that the content derives from; empty without such an
-	// argument.
+	// Sources is the name of the argument with the ids of the entities from which the content is derived; empty without
+	// such an argument.
 	Sources string
-	// ReadTrail is set if everything that the run has read also counts as a source of the content.
+	// ReadTrail is set if everything that the agent's run has read before the call also counts as a source of the
+	// content.
 	ReadTrail bool
 	// Write is the kind of object written: page, block, property, tag, attachment, permission.
 	Write string

@@ -8,8 +8,8 @@
 //     client;
 //   - a [Result] is the result object as bytes; a [Fault] explains why a call has no result;
 //   - a [Secret] is a text that is printed and logged as "[redacted]";
-//   - a [Verdict] is a guard's decision on a call; [Rules] are the user's rules for such decisions; the zero value of
-//     both denies every call;
+//   - a [Verdict] is a guard's decision on a call; [Rules] are the user's rules for decisions; the zero value of both
+//     denies every call;
 //   - a [Listing] is everything one server offers; a [ServerStatus] is the current status of one server;
 //   - a [SignInManager] signs one principal in to one server.
 //

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A FaultKind names the part of the system that a fault comes from.
+// A FaultKind is the part of the system in which a fault occurred, or UnknownCapability.
 type FaultKind string
 
 // The four kinds of fault.
 const (
-	// UnknownCapability: no card, resource or prompt has that name, or the caller may not know of it.
+	// UnknownCapability: no card, resource or prompt has that name, or it is hidden from the caller.
 	UnknownCapability FaultKind = "unknown_capability"
 	// BuildFailed: a card could not be built.
 	BuildFailed FaultKind = "build_failed"
@@ -21,8 +21,8 @@ const (
 	Backend FaultKind = "backend"
 )
 
-// A FaultCode classifies a fault, so that a caller can react to it. Whether a call may be retried depends on these
-// seven codes only.
+// A FaultCode classifies a fault, so that a caller can react to it. Only the code decides whether the same call may
+// succeed later; see [FaultCode.Retryable].
 type FaultCode string
 
 // The seven fault codes.
@@ -36,14 +36,14 @@ const (
 	PolicyBlocked FaultCode = "policy_blocked"
 )
 
-// Retryable reports whether the same call may succeed later. Whether a retry is safe depends on the card too, see
-// [Fault.MayRetry].
+// Retryable reports whether the same call may succeed later. Whether repeating the call is safe depends on the card
+// too, see [Fault.MayRetry].
 func (c FaultCode) Retryable() bool {
 	return c == Transient || c == RateLimited || c == ServerError
 }
 
-// A Fault is an error that clients may see. It has a code, the step that failed, the cause and an optional hint what to
-// do next. Clients see any other error as "internal error".
+// A Fault is an error whose text clients may see. It consists of a code, the step that failed, the cause and an
+// optional hint what to do next. For any other error, clients see only "internal error".
 type Fault struct {
 	Kind FaultKind
 	Code FaultCode
@@ -55,7 +55,8 @@ type Fault struct {
 	Next string
 	// Ambiguous is set if the request was sent and its outcome is unknown: it may have taken effect.
 	Ambiguous bool
-	// Raw is a JSON-RPC error object received from a peer. It is passed on unchanged.
+	// Raw is the JSON-RPC error object that a server or a client sent; nil if Drawbridge made the error. It is passed
+	// on to the caller unchanged.
 	Raw json.RawMessage
 }
 
@@ -77,9 +78,9 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// MayRetry reports whether the failed call may be repeated: the code must be retryable and, if the outcome is unknown,
-// the call harmless. A call is harmless if it only reads, or if its tool declares itself read-only or idempotent.
-// Drawbridge repeats a sent request only if MayRetry allows it.
+// MayRetry reports whether the failed call may be repeated. The code must be retryable. If the outcome of the call is
+// unknown, the call must also be harmless: its method only reads, or its tool declares itself read-only or idempotent.
+// Drawbridge repeats a sent request only if MayRetry returns true.
 func (f *Fault) MayRetry(harmless bool) bool { return f.Code.Retryable() && (harmless || !f.Ambiguous) }
 
 // Unwrap returns the cause.

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// A CacheHint is a server's caching hint for one result. The zero value means that the result is private and stale
-// immediately.
+// A CacheHint is a server's hint how long, and for whom, one of its results may be cached. The zero value means that
+// the result is for its caller only and is stale immediately.
 type CacheHint struct {
 	TTL    time.Duration `json:"ttl,omitempty"`
 	Public bool          `json:"public,omitempty"`
 }
 
-// A Listing is everything that one server offered when Drawbridge last listed it. Items are the JSON objects as the
-// server sent them. A Listing is immutable.
+// A Listing is everything that one server offered when Drawbridge last listed it. Tools, Prompts, Resources and
+// Templates are the JSON objects as the server sent them. A Listing is immutable.
 type Listing struct {
 	Server ServerID `json:"server"`
-	// ConfigHash is the hash of the server's configuration before its variables and secrets are filled in. A listing is
-	// valid only for a server with this hash, not for every server of the same name.
+	// ConfigHash is the hash of the server's configuration before its variables and secrets are filled in. The listing
+	// may be used only for a server with this hash, not for a server of the same name with another configuration.
 	ConfigHash string `json:"row"`
 	// Era is the protocol generation of the server.
 	Era ProtocolEra `json:"era"`
@@ -33,7 +33,7 @@ type Listing struct {
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"templates,omitempty"`
 
-	// CacheHints holds the caching hints by list method ("tools/list") and for "server/discover".
+	// CacheHints holds the caching hint of each list method, such as "tools/list", and of "server/discover".
 	CacheHints map[string]CacheHint `json:"hints,omitempty"`
 	// ListedAt is the time when the listing was complete.
 	ListedAt time.Time `json:"at"`
@@ -42,7 +42,8 @@ type Listing struct {
 // A ServerPhase is the state of a server.
 type ServerPhase string
 
-// The phases of a mounted server come first, then the states of a configured server that is not mounted.
+// The phases. NeedsApproval, Disabled and Refused are the phases of a configured server that may not be mounted. The
+// others are the phases of a server that may be mounted.
 const (
 	Idle       ServerPhase = "idle"
 	Connecting ServerPhase = "connecting"
@@ -67,7 +68,8 @@ type ServerStatus struct {
 	Transport string      `json:"transport"`
 	// Era is the protocol generation of the server, as [ProtocolEra.String] returns it.
 	Era string `json:"era"`
-	// Cards counts the server's cards that callers can use; Prompts, Resources and Templates count its other items.
+	// Cards is the number of the server's cards that callers can use. Prompts, Resources and Templates are the numbers
+	// of its other items.
 	Cards     int `json:"cards"`
 	Prompts   int `json:"prompts,omitempty"`
 	Resources int `json:"resources,omitempty"`
@@ -77,8 +79,8 @@ type ServerStatus struct {
 	// PIDs are the ids of the server's processes that this process runs. The process of the shared connection comes
 	// first, then the processes of callers with their own connection. PIDs are not stored.
 	PIDs []int `json:"pids,omitempty"`
-	// Asks is set if the server has sent a request to a client. Each caller that accepts such requests has its own
-	// session with the server.
+	// Asks is set if the server has sent a request to a client. Then each caller that accepts requests from servers
+	// gets its own session with the server.
 	Asks bool `json:"asks,omitempty"`
 	// Listed is the time when the server was last listed.
 	Listed time.Time `json:"listed,omitzero"`
@@ -94,15 +96,15 @@ type ServerStatus struct {
 	// Stderr is the end of the server's standard error output; Junk counts the lines on stdout that were not messages.
 	Stderr []string `json:"stderr,omitempty"`
 	Junk   int      `json:"junk,omitempty"`
-	// Notes tell people which names an earlier server already has, and which items are not offered and why. A note is
-	// one line; more than five notes of one kind are combined into one.
+	// Notes are lines for people. A note reports an item whose name an earlier server in the configuration already
+	// uses, an item that is not offered, or a changed text. More than five notes of one kind are combined into one.
 	Notes []string `json:"notes,omitempty"`
 	// Source is the file and the line of the server's configuration.
 	Source string `json:"source,omitempty"`
-	// Trust is the server's trust; nil if the trust of this server is not computed.
+	// Trust is the degree of trust in the server; nil if Drawbridge does not compute it.
 	Trust *Trust `json:"trust,omitempty"`
-	// Flagged counts the server's results that matched a rule of the shield, among the results that the store still
-	// keeps. Unscanned counts the results that were not examined.
+	// Flagged is the number of the server's results that matched a rule of the shield, among the results that are still
+	// in the store. Unscanned is the number of results that the shield did not examine.
 	Flagged   int `json:"flagged,omitempty"`
 	Unscanned int `json:"unscanned,omitempty"`
 }
@@ -113,10 +115,10 @@ type NotificationReport struct {
 	Server ServerID `json:"server"`
 	// Declared are the server's capabilities that announce notifications, such as "tools.listChanged".
 	Declared []string `json:"declared,omitempty"`
-	// Watched are the URIs of the resources that clients subscribed to.
+	// Watched are the URIs of the server's resources to which clients have subscribed.
 	Watched []string `json:"watched,omitempty"`
-	// Counts are the numbers of notifications by method. Recent are the last notifications except progress, oldest
-	// first.
+	// Counts are the numbers of received notifications by method. Recent are the last received notifications except
+	// progress, oldest first.
 	Counts map[string]int         `json:"counts,omitempty"`
 	Recent []ReceivedNotification `json:"recent,omitempty"`
 }
@@ -125,7 +127,7 @@ type NotificationReport struct {
 type ReceivedNotification struct {
 	At     time.Time `json:"at"`
 	Method string    `json:"method"`
-	// Params is the beginning of the params as text, with secrets redacted.
+	// Params is the beginning of the notification's params as text, with secrets redacted.
 	Params string `json:"params,omitempty"`
 }
 
@@ -136,14 +138,14 @@ type Trust struct {
 	// Level is the level that the score corresponds to: trusted, untrusted or sandboxed. It never exceeds the level in
 	// the server's configuration.
 	Level string `json:"level"`
-	// Quarantined is set while the server's tools are not offered. Until is the time when they are offered again, if
-	// the trust does not decrease further.
+	// Quarantined is set while the server's tools are not offered because its trust is too low. Until is the time when
+	// they are offered again, unless the trust decreases before.
 	Quarantined bool      `json:"quarantined,omitempty"`
 	Until       time.Time `json:"until,omitzero"`
 }
 
-// WithTrust returns the status with the trust set. For a quarantined server it also sets the phase to Quarantined and
-// the reason to the trust's text.
+// WithTrust returns a copy of the status with Trust set to t. If t quarantines the server, WithTrust also sets Phase to
+// Quarantined and Reason to the text of t.
 func (s ServerStatus) WithTrust(t *Trust) ServerStatus {
 	s.Trust = t
 	if t != nil && t.Quarantined {
@@ -168,8 +170,8 @@ func (t Trust) String() string {
 }
 
 // A ServerNotification is a message that a server sent outside any call, such as a log message or a changed resource.
-// Principal is the owner of the connection on which it arrived; empty for a shared connection. Session is set if the
-// connection belongs to one session.
+// Principal is the owner of the connection to the server on which the message arrived; empty for a connection that
+// several principals share. Session is set if the connection belongs to one session.
 type ServerNotification struct {
 	Server    ServerID
 	Principal string
@@ -178,7 +180,8 @@ type ServerNotification struct {
 	Params    json.RawMessage
 }
 
-// A WatchSet holds the watched items of a server: URIs of resources and ids of tasks, both as the server knows them.
+// A WatchSet holds the items of one server whose changes Drawbridge watches: URIs of resources and ids of tasks, as the
+// server knows them.
 type WatchSet struct{ URIs, Tasks []string }
 
 // IsEmpty reports whether the set has no items.
@@ -206,11 +209,12 @@ func withoutElements(all, other []string) (left []string) {
 	return left
 }
 
-// An UnwatchedError reports that some items of a watch set could not be watched. The other items are watched.
+// An UnwatchedError reports that a server accepted only some items of a watch set. Changes of the items in Unwatched
+// are not reported; all other items are watched.
 type UnwatchedError struct {
-	// Unwatched holds the new items that could not be watched.
+	// Unwatched holds the items that could not be watched.
 	Unwatched WatchSet
-	// Err is the reason; the first one if there are several.
+	// Err is the reason why they could not be watched; the first reason if there are several.
 	Err error
 }
 

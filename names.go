@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A ServerID is the name of one mounted server in the configuration: 1 to 100 characters of [A-Za-z0-9_.-]. It must not
-// contain "__", which separates server and tool in a card's name. OwnServer is reserved.
+// A ServerID is the name of one server in the configuration: 1 to 100 characters of [A-Za-z0-9_.-]. It must not contain
+// "__", which separates the server and the tool in a card's name. OwnServer is reserved.
 type ServerID string
 
 // MaxServerID is the maximum number of characters in a ServerID.
@@ -39,8 +39,8 @@ func (id ServerID) Validate() error {
 // OwnServer is the server name that rules, lists and audit records use for Drawbridge's own tools.
 const OwnServer ServerID = "drawbridge"
 
-// Reserved reports whether id is OwnServer, ignoring case and any "_", "-", "." or space at either end. A card's name
-// drops these characters, so such an id would look like OwnServer.
+// Reserved reports whether id is OwnServer, ignoring case and any "_", "-", "." or space at either end. The names of a
+// server's cards omit these characters, so the cards of such a server would look like Drawbridge's own.
 func (id ServerID) Reserved() bool {
 	bare := strings.Trim(string(id), "_-. ")
 	return strings.EqualFold(bare, string(OwnServer))
@@ -59,7 +59,7 @@ type CardName string
 // in "*" covers every scope with its prefix; "*" alone covers all.
 type Scope string
 
-// Covers reports whether a caller who holds s also has the right want.
+// Covers reports whether a caller that holds s also has the right want.
 func (s Scope) Covers(want Scope) bool {
 	if prefix, ok := strings.CutSuffix(string(s), "*"); ok {
 		return strings.HasPrefix(string(want), prefix)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Result is a result object as bytes. Its methods read the members of a tools/call result.
+// A Result is the result object of a call as JSON bytes. Its methods read the members of a tools/call result.
 type Result struct {
 	Raw json.RawMessage
 }
@@ -25,9 +25,9 @@ type contentBlock struct {
 
 // Text returns the result as one text, for a person or a model. A text block is copied. An image becomes "[Image:
 // image/png]", audio "[Audio: audio/wav]" and a link "[Resource: uri]". An embedded resource becomes "[Resource: uri]"
-// with the resource's text on the next line. A blank line separates the parts. Indented structured content follows only
-// if no part is a text block, because servers usually repeat it as a text block. The returned text may contain control
-// characters that the server sent.
+// with the resource's text on the next line. A blank line separates the blocks. The structured content is added,
+// indented, only if the result has no text block, because servers usually repeat structured content as a text block.
+// The returned text may contain control characters that the server sent.
 func (r Result) Text() string {
 	var content []json.RawMessage
 	_ = json.Unmarshal(r.member("content"), &content) // content that is not an array has no parts
@@ -80,7 +80,8 @@ func (r Result) StructuredContent() json.RawMessage {
 	return nil
 }
 
-// IsError reports whether the member isError is true: the tool reports a failed call. Text returns the reason.
+// IsError reports whether the member isError is true. Then the tool reports that the call failed, and Text returns the
+// reason.
 func (r Result) IsError() bool { return string(r.member("isError")) == "true" }
 
 // member returns a member of the result object by its exact name.

@@ -11,12 +11,12 @@ import (
 // Redacted is the text that is printed in place of a [Secret].
 const Redacted = "[redacted]"
 
-// A Secret is a text that only Reveal returns, for code that sends the text to its destination. If a Secret, or a value
-// that contains one, is printed, logged or encoded, "[redacted]" appears in its place, and "" for an empty Secret. Two
-// Secrets are equal if their texts are equal.
+// A Secret is a text that is not printed or logged by mistake. Only Reveal returns the text, for code that sends it to
+// its destination. If a Secret, or a value that contains one, is printed, logged or encoded, "[redacted]" appears in
+// its place; an empty Secret appears as "". Two Secrets are equal if their texts are equal.
 type Secret struct {
 	// text refers to the string by a pointer, so that printing the memory of a Secret does not show the string. A
-	// printer that finds a Secret in an unexported field cannot call the Secret's methods and prints its memory. The
+	// printer that finds a Secret in an unexported field prints its memory, because it cannot call the methods. The
 	// zero handle is the empty text.
 	text unique.Handle[string]
 }
@@ -46,7 +46,7 @@ func (s Secret) Reveal() string {
 	return s.text.Value()
 }
 
-// IsZero reports whether the text is empty. Encoders use it for the tag "omitzero".
+// IsZero reports whether the text is empty. Package encoding/json calls it for the struct tag "omitzero".
 func (s Secret) IsZero() bool { return s == Secret{} }
 
 // Equal reports whether s and other have the same text, as == does.

@@ -28,33 +28,33 @@ type CredentialStatus struct {
 
 // A PendingSignIn is a sign-in that waits for a person.
 type PendingSignIn interface {
-	// SignInAddress returns the address where the person signs in, and the issuer's scheme and host. The code is the
-	// text to enter there when signing in on another device, else empty.
+	// SignInAddress returns the address where the person signs in, and the scheme and host of the issuer. code is the
+	// text that the person enters there when signing in on another device; it is empty otherwise.
 	SignInAddress() (url, code, issuer string)
 
 	// Wait waits until the sign-in has ended. It returns nil if the person signed in, else an error whose text is for
 	// the person, or the context's error.
 	Wait(ctx context.Context) error
 
-	// CompleteWithURL completes the sign-in with text, the last address that the browser was sent to. It is for
-	// browsers that cannot reach this machine. The error is as for Wait.
+	// CompleteWithURL completes the sign-in with text, the last address in the person's browser after signing in. It is
+	// needed if the browser cannot reach this machine. The error is as for Wait.
 	CompleteWithURL(ctx context.Context, text string) error
 
-	// Elsewhere lists, for the person, the endpoints whose origin differs from the issuer's: "token endpoint at
-	// https://tokens.example.com". It returns "" if there are none.
+	// Elsewhere returns a text for the person that lists the endpoints of the sign-in whose origin differs from the
+	// issuer's: "token endpoint at https://tokens.example.com". It returns "" if there are none.
 	Elsewhere() string
 }
 
-// SignInEndpoints are the two origins, each a scheme and host, of the endpoints of a sign-in. Page is the origin of the
-// page where the person signs in. Token is the origin of the endpoint that exchanges the authorization code for tokens.
+// SignInEndpoints are the origins (scheme and host) of the two endpoints of a sign-in. Page is the origin of the page
+// where the person signs in. Token is the origin of the endpoint that exchanges the authorization code for tokens.
 type SignInEndpoints struct {
 	Page  string `json:"page"`
 	Token string `json:"token"`
 }
 
-// An EndpointsNotAcceptedError is the error of a sign-in whose page has another origin than its token endpoint. The
-// sign-in can begin after the owner has accepted both origins. Without this check a hostile server could name the page
-// of an honest service and receive the authorization code at its own token endpoint.
+// An EndpointsNotAcceptedError is returned if the sign-in page has another origin than the token endpoint, and the
+// owner has not accepted both origins. Without this check a hostile server could name the page of an honest service and
+// receive the authorization code at its own token endpoint.
 type EndpointsNotAcceptedError struct {
 	Server    ServerID
 	Endpoints SignInEndpoints
@@ -71,16 +71,17 @@ func (e *EndpointsNotAcceptedError) Error() string {
 
 // A SignInManager signs one principal in to one server.
 type SignInManager interface {
-	// BeginSignIn begins a sign-in: in a browser on this machine, or, if device is set, on another device. The outcome
-	// is stored for all processes. The error is the reason why the sign-in cannot begin: an EndpointsNotAcceptedError
-	// if the owner must accept its endpoints first.
+	// BeginSignIn begins a sign-in: in a browser on this machine, or, if device is set, on another device. The
+	// resulting credential is stored for all processes. The error is the reason why the sign-in cannot begin. It is an
+	// *EndpointsNotAcceptedError if the owner must accept the endpoints first.
 	BeginSignIn(ctx context.Context, device bool) (PendingSignIn, error)
 
-	// AcceptEndpoints stores that the owner accepts sign-ins at exactly these two origins, until SignOut is called.
+	// AcceptEndpoints stores that the owner accepts sign-ins at exactly these two origins. SignOut deletes the
+	// acceptance.
 	AcceptEndpoints(ctx context.Context, e SignInEndpoints) error
 
-	// CompleteWithURL completes a sign-in that this or another process began. text is the last address that the browser
-	// was sent to.
+	// CompleteWithURL completes a sign-in that this or another process began. text is the last address in the person's
+	// browser after signing in.
 	CompleteWithURL(ctx context.Context, text string) error
 
 	// SignOut removes the stored credential, and revokes it if its issuer supports that. why is the error of a failed

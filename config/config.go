@@ -103,6 +103,8 @@ type Server struct {
 	ElicitationEnabled *bool
 	Spotlight          *bool
 	HoldFlagged        *bool
+	// NotForScripts is true if scripts in the sandbox may not call the server's tools.
+	NotForScripts bool
 	// Isolate is "session" if each caller gets its own server process or connection; otherwise the callers of one
 	// principal share one. Share is "all" if all principals share one.
 	Isolate, Share string

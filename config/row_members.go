@@ -96,6 +96,13 @@ var rowMemberTable = []rowMember{
 	{"hold_flagged", "boolean", "[mcp.shield] hold_flagged",
 		"holds back results of the server that match a rule of the shield; a person can read them",
 		true, func(r *rowReader, v configfile.Node) { r.server.HoldFlagged = r.readFlag("hold_flagged", v) }},
+	{"sandbox", "boolean", "true",
+		"whether scripts in the sandbox may call the server's tools",
+		false, func(r *rowReader, v configfile.Node) {
+			if b := r.readFlag("sandbox", v); b != nil {
+				r.server.NotForScripts = !*b
+			}
+		}},
 	{"max_tools", "whole number", "[mcp] max_tools",
 		"the maximum number of tools of the server; further tools are reported and not listed",
 		true, func(r *rowReader, v configfile.Node) { r.readPositiveInt("max_tools", &r.server.MaxTools, v) }},

@@ -98,6 +98,8 @@ type Settings struct {
 	Models Models
 	// Deck configures Drawbridge's own tools.
 	Deck DeckSettings
+	// Sandbox configures the tool run_python.
+	Sandbox SandboxSettings
 }
 
 // RootURIs returns the URIs of the roots.
@@ -309,7 +311,7 @@ var settingTable = slices.Concat([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, each with an action and tools; with enabled = true they are evaluated after those of policy",
 		func(r *settingsReader, v configfile.Node) error { return r.rules.readAuthorizationTable(v) }},
-}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable, deckSettingTable())
+}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable, deckSettingTable(), sandboxSettingTable())
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {

@@ -53,7 +53,7 @@ func discoveryMembers() []discoverySetting {
 		{discoveryTable, "enabled", "boolean", "true",
 			"false lists all tools in every mode, and turns the search off",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFlag(&d.Enabled, v) }},
-		{discoveryTable, "mode", `"direct", "auto" or "search"`, "direct",
+		{discoveryTable, "mode", `"direct", "auto", "search" or "code"`, "direct",
 			"the list for external clients: direct has all tools; search has find_tools, call_tool and the tools of always_include; auto is search for callers above search_above, else direct",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryMode(&d.Mode, v) }},
 		{discoveryTable, "search_above", "tokens", "8000",
@@ -91,11 +91,11 @@ func readDiscoveryFlag(to **bool, v configfile.Node) error {
 
 func readDiscoveryMode(to *string, v configfile.Node) error {
 	switch s, _ := v.TextValue(); s {
-	case "direct", "auto", "search":
+	case "direct", "auto", "search", "code":
 		*to = s
 		return nil
 	}
-	return errors.New(`must be "direct", "auto" or "search"`)
+	return errors.New(`must be "direct", "auto", "search" or "code"`)
 }
 
 func readDiscoveryInt(to *int, v configfile.Node) error {

@@ -7,11 +7,13 @@ import (
 )
 
 // In MCP Apps (extension io.modelcontextprotocol/ui), a tool can name a page: a resource of its server that a host
-// shows for the tool. The page's URI is in one of two members of the tool's "_meta". Two servers may have pages with
-// the same URI. Then the host must not show the first server's page for the second server's tools. So the second
-// server's URI is qualified with the server's name, both in the resource and in the tool.
+// shows for the tool. The page's URI is in one of two members of the tool's "_meta". Two servers may have different
+// pages with the same URI. A host would then show the first server's page for a tool of the second server. So the
+// second server's URI is qualified with its name, both in the resource and in the tool. In the style BareNames URIs are
+// not qualified.
 
-// unlistedPages returns items for the pages that the server's tools name but that the server does not list.
+// unlistedPages returns resource items for the pages that the server's tools name but that resources/list of the server
+// does not contain.
 func (mk itemMaker) unlistedPages(m *serverState) []*item {
 	seen := map[string]bool{}
 	for _, it := range m.resources {
@@ -30,8 +32,8 @@ func (mk itemMaker) unlistedPages(m *serverState) []*item {
 	return mk.makeItems(resources, m.ID, offers, nil, false)
 }
 
-// toolsWithPageURIs returns the tools of a server with the public URIs of their pages in place of the server's own
-// URIs.
+// toolsWithPageURIs returns the tools of a server. In their definitions, the server's own URI of a page is replaced
+// with the page's public URI.
 func (v *view) toolsWithPageURIs(m *serverState) []*item {
 	out, own := m.tools, true
 	for i, it := range m.tools {
@@ -47,7 +49,7 @@ func (v *view) toolsWithPageURIs(m *serverState) []*item {
 	return out
 }
 
-// pageURIEdits returns the edits that replace the page URIs in a tool with the public URIs of the pages.
+// pageURIEdits returns the edits of a tool's definition that replace the server's own page URIs with the public URIs.
 func (v *view) pageURIEdits(it *item) (edits []rawjson.Edit) {
 	if len(it.pageURIs) == 0 {
 		return nil
@@ -65,7 +67,7 @@ func (v *view) pageURIEdits(it *item) (edits []rawjson.Edit) {
 	return edits
 }
 
-// withEdits returns a copy of the item with an edited definition.
+// withEdits returns a copy of the item in which the edits are applied to its definition.
 func (it *item) withEdits(edits []rawjson.Edit) *item {
 	out := *it
 	out.offer.Raw = rawjson.Apply(it.offer.Raw, edits...)

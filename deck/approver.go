@@ -10,42 +10,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// An Approver asks a person whether a call is allowed. It does not ask through the caller, so that the caller cannot
-// answer.
+// An Approver asks a person whether a call is allowed. It does not send the question to the client that made the call,
+// because the client could answer for the person.
 type Approver interface {
-	// Approve waits until a person has allowed the request, or returns immediately if an earlier approval covers it. Each
-	// approved request is sent once. An error means that the call is refused. It is a *drawbridge.Fault with the reason
-	// and the next step. The answer is stored in the audit, and may be set together with an error. Approve returns when
-	// ctx ends.
+	// Approve waits until a person has allowed or denied the request. It returns immediately if an earlier approval
+	// covers the request. A nil error permits the deck to send the call once. After any other error the deck refuses
+	// the call. The error is a *drawbridge.Fault with the reason and the next step. The deck stores the returned
+	// ApprovalAnswer in the audit, also after an error. Approve returns when ctx ends.
 	Approve(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 }
 
 // An ApprovalAnswer identifies the answer that allowed or refused a call.
 type ApprovalAnswer struct {
-	// ID is the ID of the answered request or of the grant. By names the person and the place of the answer. Both may be
-	// empty.
+	// ID is the ID of the answered request, or of the earlier grant that covers the call. By names the person who
+	// answered and the program in which the person answered. Both may be empty.
 	ID, By string
 }
 
 // An ApprovalRequest describes a call that needs the approval of a person.
 type ApprovalRequest struct {
-	// Call is the call as the caller sent it, with its Method set. Call.Peer may receive progress notifications, but no
-	// requests.
+	// Call is the call as the caller sent it, with its Method set. The approver may send progress notifications to
+	// Call.Peer, but not requests.
 	Call drawbridge.Call
 	// Spec is the target of the call, with the definition that the person approves.
 	Spec drawbridge.Spec
 	// Origin is the location of the server's configuration, and ConfigHash is its hash. Both are empty for a shipped card.
 	// An approval for one server is not valid for another server of the same name.
 	Origin, ConfigHash string
-	// Reason is why the guards require an approval. Rule names the rules that require it. Either may be empty.
+	// Reason is why the guards require an approval. Rule has the names of the rules that require it, separated by "; ".
+	// Either may be empty.
 	Reason, Rule string
 	// StillValid reports whether the target still exists with the same definition. The approver must call it before it
-	// uses up an approval.
+	// applies an approval, so that an approval is not used up for a changed target.
 	StillValid func() bool
 }
 
-// askApprover asks a person to approve a call. verdicts are the verdicts that require the approval. Any error means
-// that the call is refused. A panic of the approver is logged and returned as an error.
+// askApprover asks the approver a, which may be nil, for a person's approval of a call. verdicts are the guards'
+// verdicts that require the approval. They supply r.Reason and r.Rule. Any error, including a recovered panic of the
+// approver, means that the call must be refused.
 func askApprover(ctx context.Context, a Approver, r ApprovalRequest, verdicts []drawbridge.Verdict,
 	log *slog.Logger) (answer ApprovalAnswer, err error) {
 	defer func() {
@@ -68,7 +70,7 @@ func askApprover(ctx context.Context, a Approver, r ApprovalRequest, verdicts []
 
 var errNoApprover = errors.New("it needs an approval, and no approver is configured")
 
-// joinDistinct joins the distinct results of calling of on each verdict.
+// joinDistinct calls of on each verdict, and joins the distinct non-empty results with "; ".
 func joinDistinct(verdicts []drawbridge.Verdict, of func(drawbridge.Verdict) string) string {
 	var words []string
 	for _, v := range verdicts {

@@ -7,9 +7,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// argumentNameEdits returns the edits that replace the listed argument names in params with the server's own names. It
-// replaces the names of members of the arguments at any depth, and the name of the argument to complete. names maps
-// listed names to the server's names. params must be valid JSON.
+// argumentNameEdits returns the edits that replace the listed argument names in the params of a call with the server's
+// own names. The listed name of an argument differs from the server's name if vetting renamed the argument. names maps
+// listed names to the server's names. Member names are replaced at any depth of the arguments, and in the argument name
+// of a completion. params must be valid JSON.
 func argumentNameEdits(params json.RawMessage, names map[string]string) (edits []rawjson.Edit) {
 	if len(names) == 0 {
 		return nil
@@ -27,8 +28,9 @@ func argumentNameEdits(params json.RawMessage, names map[string]string) (edits [
 	return edits
 }
 
-// findRenamedArgument returns a name in params that the server accepts but that is listed under another name. A guard
-// that compares listed names would not recognize such an argument.
+// findRenamedArgument finds an argument in the params that uses the server's own name, although the argument is listed
+// under another name. Such a call is refused, because a guard that compares listed names would not recognize the
+// argument. names maps listed names to the server's names.
 func findRenamedArgument(params json.RawMessage, names map[string]string) (name string, ok bool) {
 	if len(names) == 0 {
 		return "", false
@@ -55,13 +57,14 @@ func findRenamedArgument(params json.RawMessage, names map[string]string) (name 
 	return name, stray(name)
 }
 
-// memberNames returns the member names of all objects in a value, at any depth.
+// memberNames returns the member names of all objects in a JSON value, at any depth.
 func memberNames(value json.RawMessage) (names []string) {
 	eachMemberName(value, func(_, _ int, name string) { names = append(names, name) })
 	return names
 }
 
-// renameMembers returns the value with the members of all objects renamed as in names.
+// renameMembers returns the JSON value with each member name that is a key of names replaced with the value of that
+// key.
 func renameMembers(value json.RawMessage, names map[string]string) json.RawMessage {
 	var out []byte
 	at := 0

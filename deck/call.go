@@ -19,9 +19,10 @@ func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Resul
 	return d.Do(ctx, call)
 }
 
-// Do runs a call of any method: tools/call, prompts/get, resources/read, completion/complete, and the methods of tasks
-// and skills. It also runs methods of an extension that the caller and a server both declared. The stages are the same
-// for all methods except tasks, and the errors are those of [Deck.Call].
+// Do runs a call of one of these methods: tools/call, prompts/get, resources/read, completion/complete, the methods of
+// tasks and skills, and resources/directory/read. It also runs methods of an extension that the caller and a server
+// both declared. For all methods, the guards decide on the call and the audit records it. The errors are those of
+// [Deck.Call].
 func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	ctx, entry := d.callLog.Begin(ctx, call)
 	s := &callState{call: call, log: entry}
@@ -33,11 +34,11 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	return s.result, nil
 }
 
-// A callStage is one step of a call. An error ends the call.
+// A callStage is one step of a call, such as asking the guards. After an error, the later steps are not run.
 type callStage func(d *Deck, ctx context.Context, s *callState) error
 
-// runCall runs the stages for the call's method in order. tasks/list has no stages here, because it sends requests to
-// several servers.
+// runCall runs the stages for the call's method in order. For tasks/list it calls listTasks instead, because such a
+// call is sent to several servers.
 func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 	switch s.call.Method {
 	case mcp.MethodTasksList:
@@ -96,57 +97,64 @@ func (d *Deck) runStages(ctx context.Context, s *callState, stages ...callStage)
 
 // A callState is the state of one call. Each stage reads and changes it. It is used by one goroutine only.
 type callState struct {
-	// call is the call that the caller made, or the call that is inside call_tool. sent is the call that is sent to the
-	// server or card.
+	// call is the call that the caller made. If the caller made the call through the tool call_tool, call is the inner
+	// call. sent is the call that is sent to the server or card, with the server's own names.
 	call, sent drawbridge.Call
 	params     callParams
 	target     callTarget
-	// others are further targets that the params name. The guards must allow all of them too.
+	// others are further targets that the params name besides target. The call is refused unless the guards allow all
+	// of them.
 	others []callTarget
 	// log is the call's audit entry; nil if there is no audit.
 	log *audit.LoggedCall
-	// verdict is the verdict that decided so far. asked are the verdicts that require a person's approval.
+	// verdict is the guards' verdict that the audit records for the call. asked are the guards' verdicts that require a
+	// person's approval.
 	verdict drawbridge.Verdict
 	asked   []drawbridge.Verdict
-	// argumentEdits are the edits that rename arguments. Counting guards receive the params with only these edits applied.
+	// argumentEdits are the edits that replace the listed names of arguments with the server's names. Counting guards
+	// receive the params with these edits applied, and with no other edits.
 	argumentEdits []rawjson.Edit
-	// binding is the request for which the request state is sealed. Only this request can open the state.
+	// binding identifies the request to which a request state is bound when it is sealed. The state can be opened only
+	// by a retry of this request.
 	binding stateBinding
-	// tasks translates task IDs; nil for a card, and for a server that is not configured any more.
+	// tasks translates task IDs between the caller and the server; nil for a shipped card, and for a server that is not
+	// configured any more.
 	tasks *taskTranslator
 	// taskRequested reports whether the request asks the server to run the call as a task.
 	taskRequested bool
 	filter        spotlight.ResultFilter
 	result        drawbridge.Result
-	// intercepted is the call as the interceptors see it. entered are the interceptors whose After method must still be
-	// called.
+	// intercepted is the data that interceptors receive. entered are the interceptors whose Before method was called
+	// and whose After method was not called yet.
 	intercepted InterceptedCall
 	entered     []Interceptor
-	// answered reports whether the result is complete, so that the remaining stages are skipped.
+	// answered reports whether a stage has already set the final result; then the remaining stages are skipped.
 	answered bool
-	// mapError replaces the final error of the call; nil does not replace it.
+	// mapError converts the error of the call to the error that the caller gets; if it is nil, the error is not
+	// converted.
 	mapError func(error) error
 }
 
 // A callTarget is the tool, prompt, resource, template or task that a call is about.
 type callTarget struct {
-	// spec and kind are the input of the guards.
+	// spec and kind are passed to the guards; see [Question].
 	spec drawbridge.Spec
 	kind string
 	// card is set for a shipped card, which runs in this process. Without a card the call is sent to spec.Server.
 	card drawbridge.Card
-	// findTools reports whether this is a call of find_tools. The deck answers such a call itself, and no rule can forbid
+	// searches reports whether this is a call of a search tool. The deck answers such a call itself, and no rule can forbid
 	// it.
-	findTools bool
-	// ownName is the server's name or URI of the target. calledAs is the name that the caller used; it is empty if both
-	// are the same.
+	searches bool
+	// ownName is the server's own name or URI of the target. calledAs is the name or URI that the caller used; it is
+	// empty if both are the same.
 	ownName, calledAs string
 	// edits replace the caller's name of the target in the params with the server's name.
 	edits []rawjson.Edit
 	// ownArguments maps the listed names of arguments to the server's names, for names that differ.
 	ownArguments map[string]string
-	// heldReason and nextStep are set for a quarantined target. paramsErr is set for params with a state or a name that
-	// the deck did not give to the caller.
+	// heldReason and nextStep are set for a target that must not be called until a person decides on it. paramsErr is
+	// set if the deck did not issue the request state in the params, or if an argument has an unlisted name. In both
+	// cases the call is refused after the guards have decided.
 	heldReason, nextStep string
 	paramsErr            error
 }
@@ -156,8 +164,8 @@ func (it *item) asTarget() callTarget {
 		heldReason: it.offer.heldReason, nextStep: it.offer.nextStep}
 }
 
-// withOwnName returns the target with an edit that replaces the caller's name in the params at path with the server's
-// name.
+// withOwnName returns the target for a call in which the caller used the name said. If said is not the server's own
+// name, the target gets an edit that writes the server's name to path in the params.
 func (t callTarget) withOwnName(said string, path ...string) callTarget {
 	if said != t.ownName {
 		t.calledAs = said

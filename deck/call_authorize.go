@@ -10,9 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// openParams opens the sealed request state that the caller sent back, and looks for argument names that were not
-// listed. An invalid state or name is stored in paramsErr. The guard stage refuses the call later, so that the guards
-// decide first and the call is recorded.
+// openParams opens the sealed request state that the caller sent back. It also looks for arguments that use the
+// server's own name instead of the listed name. If it finds an invalid state or such an argument, it sets paramsErr and
+// returns nil. checkGuards then refuses the call after the guards have decided, and the audit records the refusal.
 func (d *Deck) openParams(_ context.Context, s *callState) error {
 	t := &s.target
 	s.binding = stateBinding{
@@ -37,16 +37,18 @@ func (s *callState) question() Question {
 		Params: s.call.Params}
 }
 
-// refuse adds the verdict to the audit entry, and returns err.
+// refuse adds the verdict that denies the call to the call's audit entry. It returns err unchanged.
 func (s *callState) refuse(verdict drawbridge.Verdict, err error) error {
 	s.log.NoteRefusal(s.target.spec, verdict)
 	return err
 }
 
-// checkGuards asks the guards. Each guard must allow the call or require a person's approval. s.verdict is set to the
-// last verdict that names a rule, or to the first verdict that requires an approval.
+// checkGuards asks the guards, except for a call of a search tool, which is always allowed. It returns an error if a
+// guard denies the call, or if heldVerdict refuses the target. Otherwise s.asked has the verdicts that require a
+// person's approval, and s.verdict is the first of them. If no approval is required, s.verdict is the last verdict that
+// names a rule, or a plain allow.
 func (d *Deck) checkGuards(ctx context.Context, s *callState) (err error) {
-	if s.target.findTools {
+	if s.target.searches {
 		s.verdict = drawbridge.Verdict{Effect: drawbridge.Allow}
 		return nil
 	}
@@ -59,8 +61,8 @@ func (d *Deck) checkGuards(ctx context.Context, s *callState) (err error) {
 	return nil
 }
 
-// approve asks a person if guards require an approval. Then it asks the guards again, because the rules may have
-// changed in the meantime.
+// approve does nothing if no guard requires an approval. Otherwise it asks a person for the approval. It then asks the
+// guards again, because the rules may have changed while it waited for the person.
 func (d *Deck) approve(ctx context.Context, s *callState) error {
 	if len(s.asked) == 0 {
 		return nil
@@ -74,8 +76,9 @@ func (d *Deck) approve(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// countCall asks the counting guards, which may also refuse the call. They receive the arguments under the server's
-// names. The upstream reports the outcome of the call with these names too, so that both counts match.
+// countCall asks the counting guards, which count the call or refuse it. They receive the arguments under the server's
+// own names, because the upstream later reports the outcome of the call under these names. With listed names, a guard
+// could not match the call with its outcome.
 func (d *Deck) countCall(ctx context.Context, s *callState) error {
 	s.argumentEdits = argumentNameEdits(s.call.Params, s.target.ownArguments)
 	q := s.question()
@@ -86,13 +89,14 @@ func (d *Deck) countCall(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// recordIntent writes an audit record that the call will be sent. If the record cannot be written, the call is not
-// sent.
+// recordIntent writes an audit record before the call is sent. If the record cannot be written, it returns an error,
+// and the call is not sent.
 func (d *Deck) recordIntent(_ context.Context, s *callState) error {
 	return s.log.RecordIntent(s.call, s.params.Arguments, s.target.spec, s.verdict)
 }
 
-// requestApproval asks a person about the call. Any answer other than an approval refuses the call.
+// requestApproval asks a person to approve the call. It returns nil if the person approved the call, and otherwise an
+// error.
 func (d *Deck) requestApproval(ctx context.Context, s *callState) error {
 	spec := s.target.spec
 	r := ApprovalRequest{Call: s.call, Spec: spec}
@@ -109,8 +113,9 @@ func (d *Deck) requestApproval(ctx context.Context, s *callState) error {
 	return err
 }
 
-// targetUnchanged reports whether the target is still visible to the caller, has the same definition, and is not
-// quarantined. The configuration of its server must also have this hash.
+// targetUnchanged reports whether a target may be called as it was when the approval was requested. The target must
+// still be visible to the caller, and the configuration of its server must have the hash configHash. A tool or prompt
+// must also have the same definition and must not be held.
 func (d *Deck) targetUnchanged(caller drawbridge.Caller, t callTarget, configHash string) bool {
 	v := d.view.Load()
 	m := v.server(t.spec.Server)
@@ -126,8 +131,8 @@ func (d *Deck) targetUnchanged(caller drawbridge.Caller, t callTarget, configHas
 		bytes.Equal(it.spec.Definition, t.spec.Definition)
 }
 
-// heldVerdict returns a refusal for a quarantined target, or for params with a state or a name that the deck did not
-// give to the caller.
+// heldVerdict returns a verdict and an error that refuse the call, if heldReason or paramsErr is set. Otherwise the
+// error is nil.
 func (t *callTarget) heldVerdict(method string) (drawbridge.Verdict, error) {
 	switch {
 	case t.heldReason != "":

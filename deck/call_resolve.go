@@ -10,7 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// resolve finds the target that the params name. It does nothing if the call already has a target.
+// resolve sets s.target to the tool, prompt, resource or other target that the params name. It does nothing if s.target
+// already names a server.
 func (d *Deck) resolve(ctx context.Context, s *callState) error {
 	if s.target.spec.Server != "" {
 		return nil
@@ -95,7 +96,8 @@ func (d *Deck) findItem(ctx context.Context, s *callState, k itemKind) (*item, e
 	return it, nil
 }
 
-// waitForName waits for the servers that may have the name. It stops waiting when there reports true.
+// waitForName calls the function BeforeUnknown of the deck, which waits for the servers that may have the name. It
+// stops this wait as soon as there returns true, which reports that the name is now known.
 func (d *Deck) waitForName(ctx context.Context, caller drawbridge.Caller, name string, there func() bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,13 +111,15 @@ func (d *Deck) waitForName(ctx context.Context, caller drawbridge.Caller, name s
 	}
 }
 
-// authorizeCall runs the stages from checkGuards to recordIntent for a call that [Deck.Do] does not run.
+// authorizeCall runs authorize for a request that does not go through [Deck.Do], such as a subscription. kind and spec
+// describe the target for the guards.
 func (d *Deck) authorizeCall(ctx context.Context, log *audit.LoggedCall, call drawbridge.Call, kind string,
 	spec drawbridge.Spec) error {
 	return d.authorize(ctx, &callState{call: call, log: log, target: callTarget{kind: kind, spec: spec}})
 }
 
-// authorize asks the guards and, if required, a person. Then it counts the call and records that the call will be sent.
+// authorize asks the guards and, if they require it, a person. Then it counts the call and writes the audit record that
+// precedes the sending. An error means that the call must not be sent.
 func (d *Deck) authorize(ctx context.Context, s *callState) error {
 	if err := d.decide(ctx, s); err != nil {
 		return err
@@ -123,12 +127,12 @@ func (d *Deck) authorize(ctx context.Context, s *callState) error {
 	return d.recordIntent(ctx, s)
 }
 
-// decide runs the stages that can refuse a call: guards, approval and counting.
+// decide runs the stages that can refuse a call: checkGuards, approve and countCall.
 func (d *Deck) decide(ctx context.Context, s *callState) error {
 	return d.runStages(ctx, s, (*Deck).checkGuards, (*Deck).approve, (*Deck).countCall)
 }
 
-// decideOthers runs decide for each further target that the params name.
+// decideOthers runs decide for each target in s.others. A refusal of one of them refuses the whole call.
 func (d *Deck) decideOthers(ctx context.Context, s *callState) error {
 	for _, other := range s.others {
 		if err := d.decide(ctx, &callState{call: s.call, log: s.log, target: other}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
-// vetSkillEntry runs the skill vetter on the result of skills/get.
+// vetSkillEntry applies the skill filter of the deck to the result of skills/get. It does nothing for other methods.
 func (d *Deck) vetSkillEntry(ctx context.Context, s *callState) (err error) {
 	if s.call.Method != mcp.MethodSkillsGet {
 		return nil
@@ -21,8 +21,8 @@ func (d *Deck) vetSkillEntry(ctx context.Context, s *callState) (err error) {
 	return s.filter.ApplyToError(ctx, err)
 }
 
-// restoreNames replaces the server's names in the result with the caller's names: task IDs, URIs and links. It also
-// removes resources that are hidden from the caller.
+// restoreNames replaces the server's own task IDs, URIs and links in the result with the public ones. It also removes
+// resources that are hidden from the caller.
 func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
 	if s.tasks != nil && s.call.Method == mcp.MethodToolsCall {
 		if s.result, err = s.tasks.translateCreatedTask(s.result, s.taskRequested); err != nil {
@@ -36,14 +36,16 @@ func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
 	return nil
 }
 
-// guardResult marks the texts of the result as foreign texts, or withholds the result. For a withheld result it returns
-// a *[drawbridge.Fault].
+// guardResult applies the filter of the call to the result. The filter leaves the result unchanged, marks its texts as
+// foreign, or withholds the result. For a withheld result, guardResult returns a *[drawbridge.Fault], and the caller
+// gets no result.
 func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
 	s.result.Raw, err = s.filter.Apply(ctx, s.result.Raw)
 	return err
 }
 
-// sealState seals the request state of a result with which the server asks for input.
+// sealState replaces the request state in the result with a sealed state. A server sends a request state if it needs
+// input from the caller before it can complete the call.
 func (d *Deck) sealState(_ context.Context, s *callState) error {
 	s.result.Raw = d.sealer.sealResultState(s.result.Raw, s.binding)
 	return nil
@@ -56,7 +58,7 @@ type ForeignCard interface {
 	ReturnsForeignTexts() bool
 }
 
-// filterOf returns the filter for the result of a call.
+// filterOf returns the filter that marks or withholds the result of a call.
 func (d *Deck) filterOf(s *callState) spotlight.ResultFilter {
 	card, tool := string(s.target.spec.Name), s.target.filterName()
 	if c, ok := s.target.card.(ForeignCard); ok && c.ReturnsForeignTexts() {
@@ -65,9 +67,10 @@ func (d *Deck) filterOf(s *callState) spotlight.ResultFilter {
 	return d.resultFilter(s.call, s.target.spec.Server, card, tool)
 }
 
-// resultFilter returns the filter for a server's result. Call it before the request is sent, because the server may be
-// removed in the meantime. If the server is already removed, its configuration is unknown. Then the result is marked,
-// and is withheld if a rule matches.
+// resultFilter returns the filter for the result of a request to a server. It must be called before the request is
+// sent, because a server's settings are lost if the server is removed during the request. For a server that is already
+// removed, the filter is strict: it marks results, and withholds a result in which a rule matches. For an empty server,
+// the filter changes nothing.
 func (d *Deck) resultFilter(call drawbridge.Call, server drawbridge.ServerID, card,
 	tool string) spotlight.ResultFilter {
 	switch m := d.view.Load().server(server); {
@@ -81,7 +84,8 @@ func (d *Deck) resultFilter(call drawbridge.Call, server drawbridge.ServerID, ca
 	return d.resultGuard.FilterFor(call, server, card, tool, spotlight.ResultTreatment{Mark: &yes, Hold: yes})
 }
 
-// filterName returns the name of the target for the records of the result filter.
+// filterName returns the name of the target that the result filter shows to people: the server's own name, or "task"
+// for a task.
 func (t *callTarget) filterName() string {
 	if t.kind == taskKind {
 		return taskKind
@@ -89,7 +93,8 @@ func (t *callTarget) filterName() string {
 	return t.ownName
 }
 
-// callerURI converts a URI of the server to the form that the caller used in the request.
+// callerURI converts a server's own URI to the form of the URI in the caller's request. If the caller used a qualified
+// URI, the result is qualified too.
 func (t *callTarget) callerURI(own string) string {
 	switch {
 	case t.calledAs == "":
@@ -100,8 +105,8 @@ func (t *callTarget) callerURI(own string) string {
 	return naming.QualifyLike(t.spec.Server, t.calledAs, own)
 }
 
-// restoreURIs returns the result with its URIs in the form that the caller used. So the caller finds the requested URI
-// in the result.
+// restoreURIs returns the result with its URIs converted by callerURI, so that the caller finds the requested URI in
+// the result.
 func (t *callTarget) restoreURIs(method string, result json.RawMessage) json.RawMessage {
 	if t.calledAs == "" {
 		return result

@@ -11,14 +11,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// rewriteParams sets s.sent to the call for the server, with the server's own names, URIs, request state and task IDs.
-// It applies all edits of the params in one pass.
+// rewriteParams sets s.sent to a copy of the call. In its params, the public names, URIs, request state and task IDs
+// are replaced with the server's own.
 func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 	s.sent = s.call
 	edits := slices.Concat(s.argumentEdits, s.target.edits)
 	m := d.view.Load().server(s.target.spec.Server)
 	// If m is nil, the server was removed after the target was found. Then the upstream returns the fault.
-	if s.target.card == nil && !s.target.findTools && m != nil {
+	if s.target.card == nil && !s.target.searches && m != nil {
 		k := d.taskTranslatorFor(m, s.call.Caller)
 		s.tasks = &k
 		edits = append(edits, k.requestEdits(s.call.Params)...)
@@ -37,14 +37,14 @@ func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 	return nil
 }
 
-// send sends the call to its card or server. It chooses the result filter first, because the server may be removed
-// during the call.
+// send sends the call to its card or server, and sets s.result. Before that it sets the result filter, because the
+// server's settings are lost if the server is removed during the call.
 func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	server := s.target.spec.Server
 	s.filter = d.filterOf(s)
 	switch {
-	case s.target.findTools:
-		s.result = d.SearchView(s.call.Caller).AnswerFindTools(ctx, s.params.Arguments)
+	case s.target.searches:
+		s.result = d.SearchView(s.call.Caller).AnswerSearch(ctx, s.params.Name, s.params.Arguments)
 	case s.target.card != nil:
 		s.result, err = d.runCard(ctx, s.target, s.sent)
 	default:
@@ -53,7 +53,7 @@ func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	return s.filter.ApplyToError(ctx, err)
 }
 
-// runCard runs a shipped card. If the card panics, it logs the panic and returns a fault.
+// runCard runs a shipped card. If the card panics, runCard logs the panic and returns a fault.
 func (d *Deck) runCard(ctx context.Context, t callTarget, call drawbridge.Call) (result drawbridge.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {

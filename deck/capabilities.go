@@ -11,19 +11,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// The limits for the instructions of a deck, which models read.
+// The limits for the instructions that [Deck.Instructions] returns for models.
 const (
-	// maxInstructions is the maximum size of the instructions of a deck, in bytes. maxServerInstructions is the maximum
-	// size of one server's part.
+	// maxInstructions is the maximum size of the joined instructions, in bytes. maxServerInstructions is the maximum
+	// size of one server's instructions, in bytes.
 	maxInstructions       = 16 << 10
 	maxServerInstructions = 2 << 10
 )
 
-// An instructionsBuilder joins the instructions of a deck. The zero value is empty.
+// An instructionsBuilder joins the instructions of several servers into one text. The zero value is empty.
 type instructionsBuilder struct{ b strings.Builder }
 
-// addServer adds a server's instructions under its name. It truncates them to maxServerInstructions, and the whole text
-// to maxInstructions. It returns false if the text is full.
+// addServer appends a heading with the server's name, and the server's instructions. It truncates the instructions to
+// maxServerInstructions, and the whole text to maxInstructions. It returns false if the text has reached
+// maxInstructions, so that no more servers need to be added.
 func (i *instructionsBuilder) addServer(server drawbridge.ServerID, text string) bool {
 	if text = strings.TrimSpace(text); text == "" {
 		return true
@@ -40,15 +41,15 @@ func (i *instructionsBuilder) addServer(server drawbridge.ServerID, text string)
 	return true
 }
 
-// addPreamble adds a text of the deck itself. Call it before addServer.
+// addPreamble adds a text of the deck itself at the start. It must be called before addServer.
 func (i *instructionsBuilder) addPreamble(text string) { i.b.WriteString(text) }
 
 // String returns the joined instructions.
 func (i *instructionsBuilder) String() string { return i.b.String() }
 
 // serverCapabilities returns the union of the servers' capabilities as a ServerCapabilities object, without extensions
-// and tasks. never reports that a server was never listed. Such a server may have any capability, so the object then
-// has all of them.
+// and tasks. never reports whether a visible server was never listed. Such a server may have any capability, so the
+// object then has all capabilities.
 func serverCapabilities(servers []json.RawMessage, never bool) json.RawMessage {
 	has := func(path ...string) bool {
 		return never || slices.ContainsFunc(servers, func(caps json.RawMessage) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// A Card is a row of a [Catalogue]. It describes a built-in tool and can build it.
+// A Card is an entry of a [Catalogue]. It describes a built-in tool, and has the function that creates the tool.
 type Card struct {
 	// ID is the name under which the tool is listed and called.
 	ID drawbridge.CardName
@@ -18,12 +18,12 @@ type Card struct {
 	Title, Summary string
 	// Profiles are the groups to which the card belongs.
 	Profiles []Membership
-	// Build returns the tool for a working context. It has no effect outside the tool.
+	// Build creates the tool for a working context, and has no other effect.
 	Build func(Context) (drawbridge.Card, error)
 }
 
-// A Membership names a group of cards. A [Profile] selects groups. A group and a profile may have the same name but a
-// different meaning: the profile Survey selects the group MemberAll.
+// A Membership is the name of a group of cards. A [Profile] selects one or more groups. The names of groups and
+// profiles are independent: the profile Survey does not select the group MemberSurvey, but the group MemberAll.
 type Membership string
 
 // The groups of cards.
@@ -32,23 +32,23 @@ const (
 	MemberSurvey Membership = "survey"
 	// MemberAll is the group of all built-in cards.
 	MemberAll Membership = "all"
-	// MemberApp is the group of the app cards.
+	// MemberApp is the group of the cards that only the profile All selects, such as the tools of addons.
 	MemberApp Membership = "app"
 )
 
 // A Profile is a named selection of groups of cards.
 type Profile string
 
-// The profiles. The names are the same as in the system that Drawbridge follows. There, "authoring" also selects the
-// cards that only read, and "survey" selects all built-in cards.
+// The profiles. The names "authoring" and "survey" are taken from the system on which Drawbridge is modelled. They do
+// not describe what the profiles select, but their aliases do.
 const (
 	// NoProfile selects no card.
 	NoProfile Profile = ""
-	// Authoring selects the built-in cards that only read. Its alias is "read-only".
+	// Authoring selects the built-in cards that change nothing. Its alias is "read-only".
 	Authoring Profile = "authoring"
 	// Survey selects every built-in card. Its alias is "built-in".
 	Survey Profile = "survey"
-	// All selects the built-in cards and the app cards.
+	// All selects the built-in cards and the cards of the group MemberApp.
 	All Profile = "all"
 )
 
@@ -85,7 +85,7 @@ func ParseProfile(name string) (Profile, error) {
 	}
 }
 
-// Selects reports whether the profile selects cards with these memberships.
+// Selects reports whether the profile selects a card that belongs to these groups. One common group is sufficient.
 func (p Profile) Selects(member []Membership) bool {
 	for _, row := range profileTable {
 		if row.profile == p {
@@ -95,7 +95,7 @@ func (p Profile) Selects(member []Membership) bool {
 	return false
 }
 
-// A Catalogue is an ordered, immutable list of cards. All information about the built-in tools comes from a catalogue.
+// A Catalogue is an ordered, immutable list of descriptions of built-in tools.
 type Catalogue struct {
 	cards []Card
 	index map[drawbridge.CardName]int
@@ -141,7 +141,8 @@ func (c *Catalogue) Find(id drawbridge.CardName) (Card, bool) {
 	return c.cards[i], true
 }
 
-// ForProfile returns the cards that belong to a group, in order.
+// ForProfile returns the cards that belong to the group m, in catalogue order. For the cards of a profile, see
+// [Catalogue.CardsForDeckProfile].
 func (c *Catalogue) ForProfile(m Membership) []Card {
 	return slices.DeleteFunc(c.Cards(), func(card Card) bool { return !slices.Contains(card.Profiles, m) })
 }
@@ -152,8 +153,8 @@ func (c *Catalogue) ProfilesOf(id drawbridge.CardName) []Membership {
 	return slices.Clone(card.Profiles)
 }
 
-// CardsForDeckProfile returns the cards that a profile selects, in order. For an unknown profile it returns an
-// UnknownCapability fault.
+// CardsForDeckProfile returns the cards that a profile selects, in catalogue order. For an unknown profile it returns
+// an UnknownCapability fault.
 func (c *Catalogue) CardsForDeckProfile(p Profile) ([]Card, error) {
 	if _, err := ParseProfile(string(p)); err != nil {
 		return nil, err
@@ -161,8 +162,8 @@ func (c *Catalogue) CardsForDeckProfile(p Profile) ([]Card, error) {
 	return slices.DeleteFunc(c.Cards(), func(card Card) bool { return !p.Selects(card.Profiles) }), nil
 }
 
-// Build builds the card with this ID. It returns an UnknownCapability fault for an unknown ID. If the card cannot be
-// built, it returns a BuildFailed fault that names the card.
+// Build creates the tool of the card with this ID. It returns an UnknownCapability fault for an unknown ID. If the tool
+// cannot be created, it returns a BuildFailed fault that names the card.
 func (c *Catalogue) Build(id drawbridge.CardName, ctx Context) (drawbridge.Card, error) {
 	card, ok := c.Find(id)
 	if !ok {
@@ -174,7 +175,8 @@ func (c *Catalogue) Build(id drawbridge.CardName, ctx Context) (drawbridge.Card,
 	return buildCard(card, ctx)
 }
 
-// buildCard builds a card. It returns a BuildFailed fault if the builder fails, panics or returns nil.
+// buildCard creates the tool of a card. It returns a BuildFailed fault if the card's Build function fails, panics or
+// returns nil.
 func buildCard(card Card, ctx Context) (built drawbridge.Card, err error) {
 	fail := func(cause error) error {
 		f := &drawbridge.Fault{
@@ -200,9 +202,9 @@ func buildCard(card Card, ctx Context) (built drawbridge.Card, err error) {
 	return built, nil
 }
 
-// SelectTools returns the tools with the given names, in the order of tools. It also returns the names that match no
-// tool. It ignores case and the characters "_" and "-", so "TodoRead" selects "todo_read". Without names it returns all
-// tools.
+// SelectTools returns the tools with the given names, in the order of the slice tools, and the names that match no
+// tool. A comparison of names ignores case and the characters "_" and "-", so "TodoRead" selects "todo_read". If names
+// is empty, SelectTools returns all tools.
 func SelectTools(tools []drawbridge.Card, names []string) (selected []drawbridge.Card, unknown []string) {
 	if len(names) == 0 {
 		return slices.Clone(tools), nil

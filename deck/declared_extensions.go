@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// extensionSettings returns the settings of an extension in capabilities, or nil if they are not an object. declaration
-// is the member of capabilities that has the extension.
+// extensionSettings returns the settings of an extension in capabilities, or nil if they are not a JSON object.
+// declaration is the name of the member of capabilities that contains the extensions; see mcp.ExtensionMembers.
 func extensionSettings(capabilities json.RawMessage, declaration, extension string) json.RawMessage {
 	if s := rawjson.Get(capabilities, declaration, extension); len(s) > 0 && s[0] == '{' {
 		return s
@@ -16,17 +16,19 @@ func extensionSettings(capabilities json.RawMessage, declaration, extension stri
 	return nil
 }
 
-// extensionEdits returns the edits that add the servers' extensions to the deck's capabilities. caller has the
-// capabilities of the caller. servers has the capabilities of the servers, in configuration order.
+// extensionEdits returns the edits that add the servers' extensions to the capabilities that the deck declares to a
+// caller. caller is the capabilities object of the caller. servers are the capabilities objects of the servers, in
+// configuration order.
 //
-// The extensions MCP Apps and skills are always declared. Apps has no methods of its own, and the deck answers the
-// methods of skills. If several servers declare an extension, the first server's settings are used unchanged. For
-// skills, the first server with readable directories takes precedence. So at least one server can answer
+// The extensions MCP Apps and skills are declared if a server declares them. Apps has no methods, and the deck handles
+// the methods of skills. If several servers declare an extension, the first server's settings are used unchanged. For
+// skills, the settings of the first server with "directoryRead" take precedence. Then at least one server can answer
 // "resources/directory/read".
 //
-// An extension that the deck does not know is declared only if the caller declares it too, because [Deck.Do] refuses
-// its methods otherwise. It is declared in the same member and with the same settings as by its first server. A server
-// without a listing adds no extensions. Extensions for Drawbridge's sign-in at servers are never declared.
+// An extension that the deck does not know is declared only if the caller declares it too, because otherwise [Deck.Do]
+// refuses its methods. It is declared in the same member and with the same settings as by the first server that
+// declares it. A server without a listing adds no extensions. Extensions for a client's sign-in at servers are never
+// declared, because Drawbridge itself signs in.
 func extensionEdits(caller json.RawMessage, servers []json.RawMessage) []rawjson.Edit {
 	told := map[string]*declaredExtensions{}
 	for _, declaration := range mcp.ExtensionMembers() {
@@ -57,13 +59,15 @@ func extensionEdits(caller json.RawMessage, servers []json.RawMessage) []rawjson
 	return edits
 }
 
-// declaredExtensions are the extensions of one member of capabilities, in the order in which they were added.
+// declaredExtensions contains the extensions to declare in one member of capabilities, in the order in which they were
+// added.
 type declaredExtensions struct {
 	settings map[string]json.RawMessage
 	order    []string
 }
 
-// add adds an extension with its settings. It does nothing if settings is nil.
+// add adds an extension with its settings. It does nothing if settings is nil. If the extension was added before, its
+// settings are replaced only for skills, and only if the new settings add "directoryRead".
 func (d *declaredExtensions) add(id string, settings json.RawMessage) {
 	switch before := d.settings[id]; {
 	case settings == nil:
@@ -75,8 +79,8 @@ func (d *declaredExtensions) add(id string, settings json.RawMessage) {
 	}
 }
 
-// encode returns the extensions as a JSON object; nil if there are none. It runs in one pass, because a server can
-// declare any number of extensions.
+// encode returns the extensions as a JSON object; nil if there are none. It does not edit the object once for each
+// extension, because a server can declare any number of extensions.
 func (d *declaredExtensions) encode() json.RawMessage {
 	if len(d.order) == 0 {
 		return nil

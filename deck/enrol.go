@@ -23,7 +23,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A Deck is the catalogue of all items that can be called now. It is safe for concurrent use.
+// A Deck contains all tools, prompts, resources and skills that can be called now, and handles the calls. It is safe
+// for concurrent use.
 type Deck struct {
 	upstream         Upstream
 	log              *slog.Logger
@@ -45,7 +46,8 @@ type Deck struct {
 	sealer      tokenSealer
 	now         func() time.Time
 	maxTools    int
-	// ending is the context of New without its cancellation. It is the parent context for the end of sessions.
+	// ending is the context of New without its cancellation. EndSession derives its context from ending, so that it can
+	// still unsubscribe when New's context has ended.
 	ending context.Context
 	// beforeList and beforeUnknown may be nil.
 	beforeList    func(context.Context)
@@ -66,9 +68,9 @@ type Deck struct {
 	keys       ledger.KeyGenerator
 }
 
-// New returns a deck with the enrolments of its journal and without servers; [Deck.Configure] adds the servers. It
-// returns the journal's error, or a *drawbridge.Fault InvalidInput. The fault is for an unknown naming style, or for
-// two shipped cards with the same name.
+// New returns a deck without servers; [Deck.Configure] adds the servers. It reads the earlier enrolments from the
+// journal. The error is the journal's, or a *drawbridge.Fault InvalidInput. The fault reports an unknown naming style,
+// or two shipped cards with the same name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
@@ -135,9 +137,10 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 
 func (d *Deck) nextVersion() uint64 { return d.versions.Add(1) }
 
-// Configure sets the servers, in configuration order. A server with an unchanged configuration keeps its listing. The
-// live cards of removed servers, and of servers whose configuration changed, are retired. If the journal fails,
-// Configure returns its error, and the deck shows the same items as before.
+// Configure replaces the servers of the deck; servers are in configuration order. A server with an unchanged
+// configuration keeps its listing. The tools of removed servers, and of servers whose configuration changed, are
+// retired in the journal. If the journal fails, Configure returns its error, and the deck shows the same items as
+// before.
 func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 	rows := make(map[drawbridge.ServerID]string, len(servers))
 	for _, s := range servers {
@@ -176,8 +179,8 @@ func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 	})
 }
 
-// configureServer returns the new state of a server. It is the previous state if the configuration is unchanged, and
-// otherwise the state from the remembered listing or the ledger.
+// configureServer returns the new state of a server. If the configuration is unchanged, the items of the previous state
+// are used. Otherwise the items are from s.Remembered if it is set and of this configuration, or else from the ledger.
 func (d *Deck) configureServer(ctx context.Context, before *serverState, s Server) (*serverState, error) {
 	r := s.Remembered
 	s.Remembered = nil
@@ -198,7 +201,8 @@ func (d *Deck) configureServer(ctx context.Context, before *serverState, s Serve
 	return d.applyListing(ctx, m, r.Listing, r.Vetted)
 }
 
-// serverFromLedger returns the state of a server before its first listing. Its tools are the live cards of the ledger.
+// serverFromLedger returns the state of a server without a listing. Its tools are the server's live entries in the
+// ledger.
 func (d *Deck) serverFromLedger(s Server) *serverState {
 	m := &serverState{Server: s, scopes: []drawbridge.Scope{drawbridge.ServerScope(s.ID)}}
 	all := d.ledger.LiveByServer(s.ID)
@@ -215,11 +219,12 @@ func (d *Deck) serverFromLedger(s Server) *serverState {
 	return m
 }
 
-// Enrol replaces the items of a server. vetted is the part of the listing l that may be shown. Enrol compares the tools
-// with the live cards, and appends the differences to the journal as one batch. If there is no difference, it appends
-// nothing and notifies no caller. The listings of a server must be enrolled one after another, in order. The error is
-// the journal's, or a *drawbridge.Fault NotFound. The fault means that the server is not configured, or that its
-// configuration has changed since the listing. After an error nothing has changed.
+// Enrol replaces the items of a server with the items of the listing l. vetted contains these items in the form in
+// which they may be shown. Enrol compares the tools with the server's live tools in the ledger, and appends the
+// differences to the journal as one batch. If there is no difference, it appends nothing. Listeners are notified only
+// if a list has changed. The listings of a server must be enrolled one after another, in the order in which they were
+// received. The error is the journal's, or a *drawbridge.Fault NotFound. The fault means that the server is not
+// configured, or that its configuration has changed since the listing. After an error nothing has changed.
 func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing, vetted VettedListing) error {
 	return d.updateView(func(v *view) ([]*serverState, error) {
 		before := v.server(l.Server)
@@ -234,8 +239,8 @@ func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing, vetted VettedLis
 	})
 }
 
-// ServerOf returns the configured server that a listing describes. It returns the same *drawbridge.Fault NotFound as
-// [Deck.Enrol].
+// ServerOf returns the configured server that sent a listing. If the server is not configured, or its configuration has
+// changed since the listing, the error is a *drawbridge.Fault NotFound.
 func (d *Deck) ServerOf(l drawbridge.Listing) (Server, error) {
 	m := d.view.Load().server(l.Server)
 	if m == nil || m.ConfigHash != l.ConfigHash {
@@ -251,8 +256,8 @@ func notConfiguredFault(id drawbridge.ServerID) error {
 	}
 }
 
-// applyListing returns the state of a server after a new listing. v is the part of the listing that may be shown. It
-// appends the changes of the server's tools to the journal.
+// applyListing returns the state of a server after the new listing l, and appends the changes of the server's tools to
+// the journal. v contains the items of l in the form in which they may be shown.
 func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbridge.Listing,
 	v VettedListing) (*serverState, error) {
 	said := l
@@ -277,9 +282,9 @@ func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbrid
 	return m, nil
 }
 
-// RetireServer retires the live cards of a server and removes its listing. The server stays configured, and its next
-// listing restores its items. For a server that is not configured, RetireServer does nothing. The error is the
-// journal's.
+// RetireServer removes all items and the listing of a server, and retires its live tools in the journal. The server
+// stays configured, and its next listing adds its items again. For a server that is not configured, RetireServer does
+// nothing. The error is the journal's.
 func (d *Deck) RetireServer(ctx context.Context, id drawbridge.ServerID) error {
 	return d.updateView(func(v *view) ([]*serverState, error) {
 		before := v.server(id)
@@ -316,8 +321,9 @@ func (d *Deck) toolLimit(own int) int {
 	return d.maxTools
 }
 
-// updateView calls f under the deck's lock, and replaces the view with a view of the members that f returns. Then it
-// notifies the listeners of the changes. If f returns nil members, the view does not change.
+// updateView calls f with the current view while it holds mu, and replaces the view with a view of the members that f
+// returns. After it has released mu, it notifies the listeners of the changed lists. If f returns an error or nil
+// members, the view does not change.
 func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 	events, err := func() ([]Event, error) {
 		d.mu.Lock()
@@ -336,8 +342,8 @@ func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 	return err
 }
 
-// Refresh rebuilds the view and notifies listeners of changed lists. It must be called when a guard has changed the set
-// of hidden items.
+// Refresh creates a new view of the same servers, and notifies the listeners that all lists may have changed. It must
+// be called when the set of items that a guard hides has changed.
 func (d *Deck) Refresh() {
 	d.mu.Lock()
 	old := d.view.Load()
@@ -347,8 +353,8 @@ func (d *Deck) Refresh() {
 	d.listeners.notify(changeEvents(old, next)...)
 }
 
-// logChanges logs new name clashes, one line for each pair of servers. It also logs the number of omitted items of each
-// server if the number changed, and the new vetting notes.
+// logChanges logs the differences between two views that a person should know. These are new name clashes, one line for
+// each pair of servers; changed numbers of omitted items; and new vetting notes.
 func (d *Deck) logChanges(old, next *view) {
 	for _, m := range next.servers {
 		known := map[NameClash]bool{}
@@ -373,7 +379,8 @@ func (d *Deck) logChanges(old, next *view) {
 	}
 }
 
-// changeEvents returns the events for the changes between two views.
+// changeEvents returns one event for each kind of list whose version differs between the two views. Resources and
+// templates share one event.
 func changeEvents(old, next *view) []Event {
 	var out []Event
 	differ := func(a, b *itemIndex) bool { return a.fullList.Version != b.fullList.Version }
@@ -390,9 +397,9 @@ func changeEvents(old, next *view) []Event {
 }
 
 // enrolTools appends the differences between the offers and the server's live tools to the journal, as one batch. It
-// returns the offers in their new live form. If an offer differs from the live tool only in formatting or the order of
-// members, the old bytes are used. So a server that reorders the members of its tools does not invalidate every model's
-// prompt cache.
+// returns the offers with the definitions to be listed. If an offer differs from the live tool only in formatting or in
+// the order of members, the live tool's bytes are listed. So a server that reorders the members of its tools does not
+// change the list, and models can still use their prompt caches.
 func (d *Deck) enrolTools(ctx context.Context, m Server, offers []offeredItem) ([]offeredItem, error) {
 	all := d.ledger.LiveByServer(m.ID)
 	live, batch := d.liveByTool(all)
@@ -422,8 +429,9 @@ func (d *Deck) enrolTools(ctx context.Context, m Server, offers []offeredItem) (
 	return out, d.appendToLedger(ctx, append(batch, enrolled...))
 }
 
-// liveByTool returns the live entries of a server by tool. If two processes saw different versions of a tool, both may
-// have enrolled their version. Then live has the later entry, and surplus has retire entries for the others.
+// liveByTool returns the live entries of a server by tool name. A tool has several live entries if two processes
+// enrolled different definitions of it. Then live has the last of these entries, and surplus has entries that retire
+// the others.
 func (d *Deck) liveByTool(all []ledger.Entry) (live map[string]ledger.Entry, surplus []ledger.Entry) {
 	live = make(map[string]ledger.Entry, len(all))
 	for _, e := range all {
@@ -435,8 +443,8 @@ func (d *Deck) liveByTool(all []ledger.Entry) (live map[string]ledger.Entry, sur
 	return live, surplus
 }
 
-// contentKey returns the card's content key, or a generated key if another card has that content key. This can happen
-// if a server's ID ends in "_".
+// contentKey returns the card's content key. If a card of another tool already has this key, it returns a generated key
+// instead. Two tools can have the same content key if a server's ID ends in "_".
 func (d *Deck) contentKey(c *ledger.EnrolledCard) ledger.CardKey {
 	key := c.Key()
 	if e, ok := d.ledger.LiveEntry(key); ok && (e.Server != c.Server || e.Card.Tool != c.Tool) {
@@ -449,8 +457,8 @@ func (d *Deck) retireEntry(e ledger.Entry) ledger.Entry {
 	return ledger.Entry{Op: ledger.OpRetire, Key: e.Key, Server: e.Server, At: d.now()}
 }
 
-// appendToLedger appends a batch to the journal, if there is one, and then to the ledger. It does nothing for an empty
-// batch.
+// appendToLedger appends a batch of entries to the journal, if there is one, and then to d.ledger. It does nothing for
+// an empty batch.
 func (d *Deck) appendToLedger(ctx context.Context, batch []ledger.Entry) error {
 	if len(batch) == 0 {
 		return nil

@@ -13,15 +13,16 @@ const (
 	PromptsChanged
 	// ResourcesChanged reports changed resources or templates.
 	ResourcesChanged
-	// ResourceUpdated reports that the resource URI has new content.
+	// ResourceUpdated reports that the content of the resource [Event].URI has changed.
 	ResourceUpdated
-	// ServerNotified forwards a server's notification outside any call.
+	// ServerNotified forwards any other notification that a server sent outside a call.
 	ServerNotified
 	// TaskChanged forwards a server's notification about a task.
 	TaskChanged
 )
 
-// An Event reports a change outside any call to the parts of Drawbridge that serve clients.
+// An Event reports a change that did not occur during a call, such as a changed list. The parts of Drawbridge that
+// serve clients receive events, and forward them to the clients.
 type Event struct {
 	Kind EventKind
 	// URI is the public URI of the resource, for ResourceUpdated.
@@ -30,17 +31,17 @@ type Event struct {
 	Task string
 	// Principal is the only principal whose callers may receive the event; empty means all principals.
 	Principal string
-	// Notification is the server's notification, for ResourceUpdated, ServerNotified and TaskChanged. Its URI or task ID
-	// is the public one.
+	// Notification is the server's notification, for ResourceUpdated, ServerNotified and TaskChanged. For
+	// ResourceUpdated and TaskChanged, its params contain the public URI or task ID instead of the server's own.
 	Notification drawbridge.ServerNotification
-	// HiddenFrom reports whether a guard hides the subject of the event from a caller; nil means that it is visible to
-	// all.
+	// HiddenFrom reports whether a guard hides the server, resource or task of the event from a caller. If it is nil,
+	// nothing is hidden.
 	HiddenFrom func(drawbridge.Caller) bool
 }
 
 // VisibleTo reports whether the caller may receive the event. A server's notification is only for callers that have the
-// server's scope. A notification from a caller's own session is only for that session. A notification from a
-// principal's connection is only for that principal.
+// server's scope. A notification from a connection that was opened for one session or one principal is only for that
+// session or principal.
 func (e Event) VisibleTo(caller drawbridge.Caller) bool {
 	n := e.Notification
 	for _, principal := range []string{e.Principal, n.Principal} {

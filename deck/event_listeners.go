@@ -2,16 +2,16 @@ package deck
 
 import "sync"
 
-// eventListeners is a set of functions that are called with each event. The zero value is empty and ready to use. It is
-// safe for concurrent use.
+// eventListeners is a set of functions, the listeners, that are called with each event. The zero value is empty and
+// ready to use. It is safe for concurrent use.
 type eventListeners[E any] struct {
 	mu   sync.Mutex
 	next int
 	byID map[int]func(E)
 }
 
-// Add registers f for every event until cancel is called. f may still be called after cancel with an event that was
-// sent before.
+// Add adds the listener f, which is called with every event until cancel is called. Even after cancel has returned, f
+// may be called with an event that was sent before.
 func (l *eventListeners[E]) Add(f func(E)) (cancel func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,7 +28,8 @@ func (l *eventListeners[E]) Add(f func(E)) (cancel func()) {
 	}
 }
 
-// notify calls every listener with every event, without holding the lock.
+// notify calls every listener with each of the events. It does not hold mu during these calls, so a listener may call
+// Add or cancel.
 func (l *eventListeners[E]) notify(events ...E) {
 	if len(events) == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// sharesExtension reports whether the server declares one of the caller's extensions. theirs are the caller's
-// extensions that the deck does not know.
+// sharesExtension reports whether the server declares an extension of theirs. theirs are the extensions that the caller
+// declares and that the deck does not know.
 func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	if m.listing == nil || len(theirs) == 0 {
 		return false
@@ -25,9 +25,10 @@ func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	return false
 }
 
-// resolveExtension finds the server for a request of an extension that the deck does not know. The caller and the
-// server must both declare an extension. The deck cannot know to which of their common extensions the method belongs.
-// If several servers qualify, the request goes to the server whose tool, prompt or resource the params name.
+// resolveExtension sets s.target for a request whose method belongs to an extension that the deck does not know. Only
+// servers that declare such an extension together with the caller are considered. The deck cannot know which of these
+// extensions has the method. If there are several servers, the request goes to the server whose tool, prompt or
+// resource the params name. If the params name none, the request is refused.
 func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
 	call := s.call
 	theirs := mcp.UnknownExtensions(call.Caller.Capabilities)
@@ -73,7 +74,8 @@ func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// extensionServers returns the servers that are visible to the caller and share an extension with it.
+// extensionServers returns the servers that are visible to the caller and declare an extension of theirs; see
+// sharesExtension.
 func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool) (out []*serverState) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && m.sharesExtension(theirs) {
@@ -83,9 +85,10 @@ func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool
 	return out
 }
 
-// resolveExtensionTarget returns the target of a request of an unknown extension. It replaces the public names in the
-// members "name" and "uri" with the server's own names. besides are the further targets that the params name; the
-// guards must allow them too. ok is false if several servers are possible.
+// resolveExtensionTarget returns the target of a request whose method belongs to an unknown extension. partners are the
+// possible servers. name and uri are the members "name" and "uri" of the params, which may name a tool, prompt or
+// resource. The target has edits that replace their public names with the server's own names. besides are further
+// targets in the params; the guards must allow these too. ok is false if the params do not determine one server.
 func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverState, name, uri json.RawMessage) (
 	t callTarget, besides []callTarget, ok bool) {
 	var found []callTarget
@@ -139,8 +142,8 @@ func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverSt
 	return t, found[1:], true
 }
 
-// hidesName reports whether the server has a tool or prompt with this name that is hidden from the caller. The name is
-// the server's own name or the public name.
+// hidesName reports whether the server has a tool or prompt with this name that is hidden from the caller. name is a
+// JSON string with the server's own name or the public name.
 func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, name json.RawMessage) bool {
 	said, _ := rawjson.DecodeString(name)
 	return slices.ContainsFunc([]*itemIndex{v.tools, v.prompts}, func(s *itemIndex) bool {
@@ -150,7 +153,7 @@ func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, n
 	})
 }
 
-// scopesOf returns the scopes of the members.
+// scopesOf returns the scopes that are required for any of the servers.
 func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	for _, m := range members {
 		out = append(out, m.scopes...)
@@ -158,7 +161,7 @@ func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	return out
 }
 
-// ambiguousMethod returns the fault for a method that several visible servers may support.
+// ambiguousMethod returns the fault for a request that the deck cannot assign to one of these servers.
 func ambiguousMethod(method string, members []*serverState) error {
 	ids := make([]string, 0, len(members))
 	for _, m := range members {

@@ -14,39 +14,43 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Guard decides whether a call is allowed. Every guard of a deck must allow a call. If a guard panics, the call is
-// refused.
+// A Guard decides whether a call is allowed. A deck sends a call only if all its guards allow the call, or a person
+// approves it where guards require that. If a guard panics, the call is refused.
 type Guard interface {
-	// Decide returns the verdict on a question. The zero verdict refuses the call. Decide must not store the question.
+	// Decide returns the verdict on the call that q describes. The zero verdict refuses the call. Decide must not
+	// retain q after it returns.
 	Decide(ctx context.Context, q Question) drawbridge.Verdict
 }
 
-// A CountingGuard counts the calls that it allows. It is asked last, after all other guards have allowed the call and a
-// person has approved it if required. Its verdict is Allow or Deny.
+// A CountingGuard counts the calls that it allows, for example for a quota. It is asked last, when all other guards
+// have allowed the call and any required approval was granted. Its verdict is Allow or Deny.
 type CountingGuard interface {
 	Guard
-	// Preview returns the same verdict as Decide, but does not count the call. It is called before a person is asked, so
-	// that a person does not approve a call that is refused afterwards.
+	// Preview returns the same verdict as Decide, but does not count the call. It is called before a person is asked
+	// for an approval, so that the person does not approve a call that Decide then refuses.
 	Preview(ctx context.Context, q Question) drawbridge.Verdict
 }
 
-// A HidingGuard also hides items that a caller is never allowed to call.
+// A HidingGuard also decides, without the arguments of a call, which items a caller may never call. Lists do not
+// contain these items, and calls of them fail as if the items did not exist.
 type HidingGuard interface {
 	Guard
-	// Hides reports whether an item is hidden from the caller. The kinds are those of [Question]. An empty kind means
-	// everything of the server in spec.
+	// Hides reports whether the item that kind and spec describe is hidden from the caller. The values of kind are
+	// those of [Question].Kind. If kind is empty, Hides reports whether all items of the server in spec are hidden.
 	Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool
-	// CallerClass returns a key that is the same for callers with the same hidden items. It is valid until [Deck.Refresh].
+	// CallerClass returns a key for the caller. From callers with the same key, the same items are hidden, so lists are
+	// cached by this key. The deck uses the key until [Deck.Refresh] is called.
 	CallerClass(caller drawbridge.Caller) string
 	// HidesAnything reports whether the guard hides any item from any caller.
 	HidesAnything() bool
 }
 
-// An OwnToolsGuard makes Drawbridge's own tools visible to more callers; see [Options].Tools. Without such a guard,
-// only the person at the command line and Drawbridge's own agent see these tools.
+// An OwnToolsGuard makes Drawbridge's own tools in [Options].Tools visible to some external callers. Without such a
+// guard, these tools are visible only to the person at the command line and to Drawbridge's own agent.
 type OwnToolsGuard interface {
 	HidingGuard
-	// ShowsOwnTools reports whether the caller may see any of the tools. Hides decides on each tool.
+	// ShowsOwnTools reports whether at least one of these tools is visible to the caller. Hides decides which of them
+	// are.
 	ShowsOwnTools(caller drawbridge.Caller) bool
 }
 
@@ -54,26 +58,28 @@ type OwnToolsGuard interface {
 // caller.
 type ExplainingGuard interface {
 	HidingGuard
-	// HideReason returns the verdict that explains the result of Hides for the same arguments.
+	// HideReason returns a verdict that denies the item with a reason, if Hides returns true for the same arguments.
+	// Otherwise the verdict does not deny the item.
 	HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict
 }
 
-// A Question is the input of a guard: may this caller send these params to this tool, prompt, resource or task?
+// A Question describes a call on which a guard decides: the caller, the method, the params, and the target of the call.
 type Question struct {
 	Caller drawbridge.Caller
-	// Kind is "tool", "prompt", "resource", "template" or "task". It is empty if the target is unknown, for example in a
-	// request of an extension.
+	// Kind is the kind of the target: "tool", "prompt", "resource", "template" or "task". It is empty if the call has
+	// no such target, for example a request for a server's list of skills.
 	Kind string
-	// Spec is the target. For a prompt, it has the prompt's name and definition. For a resource, Name and Tool are URIs.
-	// For a task, Name is the public ID and Tool is the server's ID; both are empty for a list of tasks.
+	// Spec describes the target. For a tool or a prompt, it has the name and the definition. For a resource, Name is
+	// the public URI and Tool is the server's own URI. For a task, Name is the public ID and Tool is the server's own
+	// ID; both are empty for a list of tasks.
 	Spec drawbridge.Spec
-	// Method is the MCP method. Params are the params as the caller sent them. In CountingGuard.Decide, the names of
-	// arguments are the server's names.
+	// Method is the MCP method. Params are the params as the caller sent them, except for a CountingGuard's Decide:
+	// there the names of arguments are the server's own names.
 	Method string
 	Params json.RawMessage
 }
 
-// A guardChain is the ordered list of guards of a deck. It is safe for concurrent use.
+// A guardChain contains the guards of a deck, in the order in which they are asked. It is safe for concurrent use.
 type guardChain struct {
 	guards   []Guard
 	counters []CountingGuard
@@ -81,7 +87,7 @@ type guardChain struct {
 	log      *slog.Logger
 }
 
-// newGuardChain returns a chain that asks guards in this order, but counting guards after all others.
+// newGuardChain returns a chain that asks the guards in this order, but asks counting guards after all other guards.
 func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 	g := &guardChain{log: log}
 	for _, guard := range guards {
@@ -97,12 +103,13 @@ func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 	return g
 }
 
-// check asks the guards whether a call is allowed, and returns the deciding verdict. That is the last verdict that
-// names a rule, or a plain allow if no verdict does.
+// check asks the guards, except the counting guards, whether a call is allowed. If all of them allow it, last is the
+// last verdict that names a rule, or a plain allow if no verdict names a rule.
 //
-// If the call needs an approval, asked has the verdicts that require it, and last is the first of them. If a guard
-// refuses the call, asked is empty, so that a person is not asked. The error is a *drawbridge.Fault. Its code is
-// NotFound for a hidden target. For a refusal it is the code of the verdict, or PolicyBlocked.
+// If the call needs an approval, asked has the verdicts that require it, and last is the first of them. Counting guards
+// are then asked for a preview. If a guard refuses the call, last is its verdict, asked is empty, and err is a
+// *drawbridge.Fault. The code of the fault is NotFound for a hidden target, and otherwise the code of the verdict, or
+// PolicyBlocked.
 func (g *guardChain) check(ctx context.Context, q Question) (last drawbridge.Verdict,
 	asked []drawbridge.Verdict, err error) {
 	last = drawbridge.Verdict{Effect: drawbridge.Allow}
@@ -135,8 +142,8 @@ func (g *guardChain) check(ctx context.Context, q Question) (last drawbridge.Ver
 	return asked[0], asked, nil
 }
 
-// countCall asks the counting guards about a call that will be sent. If a guard refuses the call, it returns that
-// verdict and the same error as check.
+// countCall asks the counting guards to count a call that is about to be sent. If a guard refuses the call, countCall
+// returns its verdict and a fault as in check. Otherwise it returns the zero verdict and nil.
 func (g *guardChain) countCall(ctx context.Context, q Question) (verdict drawbridge.Verdict, err error) {
 	for _, c := range g.counters {
 		if verdict := g.askGuard(ctx, c, &q); verdict.Effect != drawbridge.Allow {
@@ -147,7 +154,7 @@ func (g *guardChain) countCall(ctx context.Context, q Question) (verdict drawbri
 	return drawbridge.Verdict{}, nil
 }
 
-// refuseByCounter converts the verdict of a counting guard into a refusal.
+// refuseByCounter returns the results of check for a call that a counting guard refused with this verdict.
 func refuseByCounter(q Question, verdict drawbridge.Verdict) (drawbridge.Verdict, []drawbridge.Verdict, error) {
 	verdict.Effect, verdict.Reason = drawbridge.Deny, cmp.Or(verdict.Reason, "it is not allowed")
 	return verdict, nil, refusalFault(q.Method, q.Spec, verdict, errors.New(verdict.Reason))
@@ -161,7 +168,8 @@ func refusalFault(method string, spec drawbridge.Spec, verdict drawbridge.Verdic
 	}
 }
 
-// A previewGuard is a guard that calls Preview, so that the call is not counted.
+// A previewGuard is a guard whose Decide method calls the Preview method of a counting guard, so that the call is not
+// counted.
 type previewGuard struct{ CountingGuard }
 
 // Decide implements [Guard].
@@ -186,7 +194,8 @@ func (g *guardChain) hidesAnything() bool {
 	return slices.ContainsFunc(g.hiders, HidingGuard.HidesAnything)
 }
 
-// hides reports whether an item is hidden from the caller; see [HidingGuard]. If a guard panics, the item is hidden.
+// hides reports whether any guard hides the item from the caller; see [HidingGuard]. If a guard panics, the item is
+// hidden.
 func (g *guardChain) hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (hidden bool) {
 	if len(g.hiders) == 0 {
 		return false
@@ -206,8 +215,8 @@ func (g *guardChain) hides(caller drawbridge.Caller, kind string, spec drawbridg
 	return false
 }
 
-// hideReason returns, for the audit, why an item is hidden from a caller: missing scopes or a hiding guard. For a
-// visible item it returns the zero verdict.
+// hideReason returns a verdict that explains, for the audit, why an item is hidden from a caller. The reason is that
+// the caller lacks scopes, or that a guard hides the item. For a visible item, hideReason returns the zero verdict.
 func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (why drawbridge.Verdict) {
 	if !caller.HasScopes(spec.Scopes) {
 		why = drawbridge.Verdict{Rule: "scopes", Reason: fmt.Sprintf("the caller does not hold %v", spec.Scopes)}
@@ -247,7 +256,8 @@ func (g *guardChain) showsOwnTools(caller drawbridge.Caller) (shown bool) {
 	})
 }
 
-// callerClass returns a key for the caller that combines the classes of all hiding guards.
+// callerClass returns a key for the caller that combines the keys of all hiding guards; see [HidingGuard]. From callers
+// with the same key, the same items are hidden.
 func (g *guardChain) callerClass(caller drawbridge.Caller) string {
 	var all strings.Builder
 	for _, s := range g.hiders {
@@ -256,7 +266,7 @@ func (g *guardChain) callerClass(caller drawbridge.Caller) string {
 	return all.String()
 }
 
-// methodSubject returns a noun for the items of a method, such as "tool" for "tools/call".
+// methodSubject returns a noun for the target of a method, such as "tool" for "tools/call".
 func methodSubject(method string) string {
 	word, _, _ := strings.Cut(method, "/")
 	if word == "completion" {
@@ -265,8 +275,8 @@ func methodSubject(method string) string {
 	return strings.TrimSuffix(word, "s")
 }
 
-// unknownNameFault returns the fault for a name that does not exist. The fault for a name that is hidden from the
-// caller is the same.
+// unknownNameFault returns the fault for a name that does not exist, or that is hidden from the caller. Both get the
+// same fault, so that a caller cannot find out which names are hidden.
 func unknownNameFault(word, name string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
@@ -274,5 +284,5 @@ func unknownNameFault(word, name string) error {
 	}
 }
 
-// clipText truncates a text from a caller, so that it can be part of an error.
+// clipText truncates a text from a caller to 200 bytes, so that it can be part of an error.
 func clipText(text string) string { return safetext.Truncate(text, 200, safetext.Bytes, "…") }

@@ -5,8 +5,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// hiddenReason returns, for the audit only, why a name is hidden from its caller. For a name that does not exist, it
-// returns the zero verdict. In this case it asks the guards about another item, so that both cases take the same time.
+// hiddenReason returns a verdict that explains, for the audit only, why the item with this name is hidden from the
+// caller. If no item has the name, it returns the zero verdict. It then asks the guards about another item, so that a
+// hidden name and an unknown name take the same time.
 func (v *view) hiddenReason(caller drawbridge.Caller, k itemKind, name string) drawbridge.Verdict {
 	it := v.findHidden(k, name)
 	judged := it
@@ -22,7 +23,8 @@ func (v *view) hiddenReason(caller drawbridge.Caller, k itemKind, name string) d
 	return why
 }
 
-// findHidden returns the item with a name, even if it is hidden; nil if no item has the name.
+// findHidden returns the item that a caller could mean by a name or URI, without a check of whether the item is
+// visible. It returns nil if there is no such item.
 func (v *view) findHidden(k itemKind, name string) *item {
 	s := v.indexForMethod(k.list)
 	it := s.byName[name]

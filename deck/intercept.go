@@ -12,23 +12,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An Interceptor is called before and after calls of tools. Before a call is approved, recorded and sent, the Before
-// methods are called in order. Each can change the arguments, block the call, or do nothing. After the call, the After
-// methods are called in reverse order, and each can change the result. The guards allow the call before the first
-// interceptor is called, and decide again if arguments were changed. Each change is recorded in the audit.
+// An Interceptor is called before and after calls of tools, and can change or block them. When the guards have allowed
+// a call, the Before methods of all interceptors are called in order. Each of them can change the arguments, block the
+// call, or do nothing. If arguments were changed, the guards decide again. After that the call may need an approval, is
+// recorded in the audit, and is sent. Then the After methods are called in reverse order, and each of them can change
+// the result. The audit records each change.
 //
-// An error or a panic of an interceptor makes only the current call fail, because the interceptor may protect
-// something. Its methods are called from several goroutines. They must stop when ctx ends, and must not store their
-// arguments.
+// If an interceptor returns an error or panics, the current call fails, because the interceptor may have a protective
+// purpose. Other calls are not affected. The methods are called from several goroutines. They must return when ctx
+// ends, and must not retain their arguments.
 type Interceptor interface {
 	// Name identifies the interceptor in the audit and in errors.
 	Name() string
-	// Intercepts reports whether the interceptor must be called for a tool.
+	// Intercepts reports whether Before and After must be called for calls of this tool.
 	Intercepts(spec drawbridge.Spec) bool
-	// Before is called before the call. It may change the arguments or block the call.
+	// Before is called before the call is sent. Its result may change the arguments or block the call.
 	Before(ctx context.Context, c *InterceptedCall) (Interception, error)
-	// After is called after the call, if Before did not block it. It returns a new result, a JSON object, or nil to leave
-	// the result unchanged. If the call failed, the returned result is ignored.
+	// After is called when the call has succeeded or failed, unless this interceptor's Before blocked the call or
+	// returned an error. It returns a new result, which must be a JSON object, or nil to leave the result unchanged. If
+	// the call failed, the returned result is ignored.
 	After(ctx context.Context, c *InterceptedCall, o CallOutcome) (json.RawMessage, error)
 }
 
@@ -36,16 +38,16 @@ type Interceptor interface {
 type InterceptedCall struct {
 	Caller drawbridge.Caller
 	Spec   drawbridge.Spec
-	// Arguments are the arguments under their listed names, with the changes of the previous interceptors. Nil means that
-	// the call has no arguments.
+	// Arguments are the arguments under their listed names, with the changes of the interceptors that were called
+	// before. Nil means that the call has no arguments.
 	Arguments json.RawMessage
 }
 
 // An Interception is the decision of an [Interceptor] on a call. The zero value leaves the call unchanged.
 type Interception struct {
-	// Arguments, a JSON object, replace the arguments of the call; nil leaves them unchanged.
+	// Arguments is a JSON object that replaces the arguments of the call; nil leaves them unchanged.
 	Arguments json.RawMessage
-	// Blocked is the reason why the call is blocked, for the caller; empty means that the call is not blocked.
+	// Blocked is set to block the call. It is the reason that the caller gets; if it is empty, the call is not blocked.
 	Blocked string
 }
 
@@ -55,10 +57,10 @@ type CallOutcome struct {
 	Err    error
 }
 
-// enterInterceptors calls the Before methods. It refuses a call that an interceptor blocks or for which an interceptor
-// fails.
+// enterInterceptors calls the Before methods of the interceptors for a call of a tool. It refuses the call if an
+// interceptor blocks it, returns an error, or returns arguments that are not a JSON object.
 func (d *Deck) enterInterceptors(ctx context.Context, s *callState) error {
-	if len(d.interceptors) == 0 || s.target.kind != tools.word || s.target.findTools {
+	if len(d.interceptors) == 0 || s.target.kind != tools.word || s.target.searches {
 		return nil
 	}
 	s.intercepted = InterceptedCall{Caller: s.call.Caller, Spec: s.target.spec, Arguments: s.params.Arguments}
@@ -88,7 +90,7 @@ func (d *Deck) enterInterceptors(ctx context.Context, s *callState) error {
 	return d.useArguments(ctx, s, c.Arguments)
 }
 
-// useArguments replaces the arguments of the call, and asks the guards again.
+// useArguments replaces the arguments of the call with those of the interceptors, and asks the guards again.
 func (d *Deck) useArguments(ctx context.Context, s *callState, arguments json.RawMessage) error {
 	s.call.Params = rawjson.Apply(s.call.Params, rawjson.Put(arguments, "arguments"))
 	s.params.Arguments = arguments
@@ -103,7 +105,8 @@ func (d *Deck) enterInterceptor(ctx context.Context, i Interceptor, c *Intercept
 	return i.Before(ctx, c)
 }
 
-// leaveInterceptors calls the After methods after a successful call.
+// leaveInterceptors calls the After methods of the entered interceptors after a successful call, in reverse order. If
+// one of them fails, the caller gets a fault instead of the result.
 func (d *Deck) leaveInterceptors(ctx context.Context, s *callState) error {
 	for len(s.entered) > 0 {
 		i := s.entered[len(s.entered)-1]
@@ -125,7 +128,8 @@ func (d *Deck) leaveInterceptors(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// leaveAfterFailure calls the After methods after a failed call. They cannot change the failure.
+// leaveAfterFailure calls the After methods of the entered interceptors after a failed call, in reverse order. Their
+// results are ignored, and their errors are only logged.
 func (d *Deck) leaveAfterFailure(ctx context.Context, s *callState, failure error) {
 	for _, i := range slices.Backward(s.entered) {
 		if _, err := d.leaveInterceptor(ctx, i, s, CallOutcome{Err: failure}); err != nil {
@@ -140,8 +144,8 @@ func (d *Deck) leaveInterceptor(ctx context.Context, i Interceptor, s *callState
 	return i.After(ctx, &s.intercepted, o)
 }
 
-// recoverInterceptor recovers from a panic of an interceptor, logs it, and sets err. The error does not contain the
-// panic value.
+// recoverInterceptor must be deferred. It recovers from a panic of an interceptor, logs it, and sets *err to an error
+// that does not contain the panic value.
 func (d *Deck) recoverInterceptor(i Interceptor, err *error) {
 	if p := recover(); p != nil {
 		d.log.Error("an interceptor panicked", "interceptor", i.Name(), "panic", panicMessage(p), "at", panicLocation())
@@ -149,7 +153,8 @@ func (d *Deck) recoverInterceptor(i Interceptor, err *error) {
 	}
 }
 
-// refuseIntercepted refuses a call that an interceptor blocked or for which it failed.
+// refuseIntercepted returns the error for a call that the interceptor i blocked, or whose Before method failed. why is
+// the reason.
 func (s *callState) refuseIntercepted(i Interceptor, why string) error {
 	verdict := drawbridge.Verdict{Rule: "interceptor " + clipText(i.Name()), Reason: why}
 	return s.refuse(verdict, refusalFault(s.call.Method, s.target.spec, verdict,

@@ -12,10 +12,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// An itemKind is one of the four kinds of listed items.
+// An itemKind is one of the four kinds of listed items: tool, prompt, resource or template.
 type itemKind struct {
-	// word is the name of the kind for people. list is the method that lists the kind. member is the member of an item
-	// that the deck may rename.
+	// word is the name of the kind, such as "tool". list is the method that lists the kind. member is the member of a
+	// listed object that contains the name or URI, which the deck may replace.
 	word, list, member string
 }
 
@@ -23,29 +23,35 @@ type itemKind struct {
 type item struct {
 	// kind is the word of its itemKind.
 	kind string
-	// spec is the listed form of the item: Name is the listed name or URI, Tool is the server's own, and Definition is the
-	// listed object.
+	// spec is the listed form of the item: Name is the listed name or URI, Tool is the server's own name or URI, and
+	// Definition is the listed object.
 	spec drawbridge.Spec
-	// offer is the form of the object that may be shown, before the deck assigns a name.
+	// offer is the server's object in the form that may be shown, with the server's own name instead of the public
+	// name.
 	offer offeredItem
-	// names are the possible public names, best first.
+	// names are the possible public names, in order of preference. assignName chooses the first name that is not taken.
 	names []drawbridge.CardName
-	// card is set for tools. template is set for templates that can be matched.
+	// card is set for tools, except for the search tools. template is set for templates with valid syntax, which URIs
+	// are compared with.
 	card     drawbridge.Card
 	template *naming.Template
-	// late is set if an earlier listing of the server did not have the item. See nameRank.
+	// late is set if the item was added by a later listing than the server's first one. Late items have a lower
+	// priority for names; see nameRank.
 	late bool
 	// pageURIs are the server's URIs of the pages that the tool names.
 	pageURIs []string
-	// inside is set for one of Drawbridge's own tools, which only some callers see; see [OwnToolsGuard].
+	// inside is set for one of Drawbridge's own tools in [Options].Tools, which are visible only to some callers; see
+	// [OwnToolsGuard].
 	inside bool
 }
 
-// An itemIndex has the items of one kind in listed order. It does not change: a new view gets new indexes.
+// An itemIndex contains the items of one kind in listed order. Its items never change: a change of the deck creates a
+// new view with new indexes.
 type itemIndex struct {
 	guards *guardChain
 	items  []*item
-	// claimed are items that are not listed. Their names are taken, and they can be called.
+	// claimed are items that have a public name but are not listed, such as unlisted pages. No other item can get their
+	// names, and callers can use them.
 	claimed  []*item
 	byName   map[string]*item
 	groups   []itemGroup
@@ -54,19 +60,20 @@ type itemIndex struct {
 	clashes map[drawbridge.ServerID][]NameClash
 	omitted map[drawbridge.ServerID][]OmittedItem
 
-	// byAlias and byOwner are built on first use, because most callers use the listed names.
+	// byAlias returns the items by the names that they have in other naming styles. byOwner returns the items by server
+	// and own name. Both maps are built on first use, because most callers use the listed names.
 	byAlias func() map[string][]*item
 	byOwner func() map[ownerKey]*item
 
 	mu sync.Mutex
-	// partialLists caches the lists for callers that do not see all items. The key is the groups that the caller sees,
-	// with its class.
+	// partialLists caches the lists for callers to whom not all items are visible. The key consists of one byte for
+	// each group, which is 1 if the group is visible, and of the caller's class.
 	partialLists *simplelru.LRU[string, List]
 	// next returns a new version number.
 	next func() uint64
 }
 
-// maxParts is the maximum number of cached partial lists.
+// maxParts is the maximum number of partial lists that one index caches.
 const maxParts = 64
 
 func newPartialLists() *simplelru.LRU[string, List] {
@@ -79,35 +86,35 @@ type ownerKey struct {
 	own    string
 }
 
-// An itemGroup is a sequence of items that need the same scopes.
+// An itemGroup is a sequence of successive items in an index for which a caller needs the same scopes.
 type itemGroup struct {
 	scopes []drawbridge.Scope
 	items  []json.RawMessage
 	// from is the position of the group's first item in the index.
 	from int
-	// hint limits the cache hint of a list with this group; nil means no limit.
+	// hint limits how long a list with this group may be cached; nil means no limit.
 	hint *drawbridge.CacheHint
-	// inside is set for Drawbridge's own tools, which only some callers see; see [OwnToolsGuard]. They are not in the full
-	// list.
+	// inside is set for a group of Drawbridge's own tools, which are visible only to some callers; see [OwnToolsGuard].
+	// Such a group is not in fullList.
 	inside bool
 }
 
-// serverItems are the items for one index from one server, or from Drawbridge itself.
+// serverItems are the items of one kind that one server, or Drawbridge itself, contributes to an index.
 type serverItems struct {
 	scopes []drawbridge.Scope
 	items  []*item
-	// claims are items that take names but are not listed.
+	// claims are items that get names but are not listed; see itemIndex.claimed.
 	claims []*item
 	hint   *drawbridge.CacheHint
-	// fromProject reports whether a project added the server. late reports whether it was added to a running deck. See
-	// nameRank.
+	// fromProject reports whether the server is configured in a project directory. late reports whether the server was
+	// added after the first configuration of the deck. See nameRank.
 	fromProject, late bool
 	inside            bool // see itemGroup
 }
 
-// newItemIndex returns an index of the items in stacks, in this order. assignNames chooses their names; items keep the
-// names that they have in holders. Lists with the same items as in old keep their versions; if old is nil, all lists
-// get new versions.
+// newItemIndex returns an index of the items in stacks, in this order. An item that has its preferred name in the index
+// holders is a holder of the name; see nameRank. If the full list has the same items as in the index old, it keeps its
+// version. If old is nil, all lists get new versions from next.
 func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old *itemIndex,
 	next func() uint64) *itemIndex {
 	n := 0
@@ -154,12 +161,16 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old 
 	return s
 }
 
-// A nameRank orders items that have the same best name. The item with the lowest rank gets the name.
+// A nameRank is the priority of an item that prefers the same name as another item. The item with the lowest rank gets
+// the name.
 type nameRank uint8
 
-// The ranks. Early items are from the first configuration and from a server's first listing. So their order does not
-// depend on which server answers first. A later item does not take the name of an existing item, because a person may
-// have allowed the existing item by its name. A project's server does not take a name from the person's own servers.
+// The ranks, highest priority first. Own items are from servers that the person configured, Project items from servers
+// of a project directory. Early items are from the first configuration and from a server's first listing; Late items
+// were added afterwards. A Holder is a late item that already has the name. Among early items the order does not depend
+// on which server answers first. A late item does not get the name of an existing item, because a person may have
+// allowed the existing item by its name. Otherwise, items of the person's own servers have priority over a project's
+// items.
 const (
 	rankShipped nameRank = iota
 	rankOwnEarly
@@ -171,7 +182,7 @@ const (
 	rankInside
 )
 
-// rankOf returns the rank of an item for its best name. holder reports whether the item already has this name.
+// rankOf returns the rank of an item for its preferred name. holder reports whether the item already has this name.
 func (st serverItems) rankOf(it *item, holder bool) nameRank {
 	late := it.late || st.late
 	switch {
@@ -193,9 +204,9 @@ func (st serverItems) rankOf(it *item, holder bool) nameRank {
 	return rankProjectLate
 }
 
-// assignNames assigns a name to each item. The result maps each item to the item with its assigned name, or to nil if
-// all its names are taken. Items of the same rank are in the order of the stacks. Items keep the names that they have
-// in the index holders, which may be nil.
+// assignNames assigns a public name to each item, in the order of their ranks. Items of the same rank are in the order
+// of the stacks. An item that has its preferred name in the index holders, which may be nil, is a holder of the name;
+// see nameRank. The result maps each item to a copy with the assigned name, or to nil if all possible names are taken.
 func (s *itemIndex) assignNames(k itemKind, stacks []serverItems, holders *itemIndex) map[*item]*item {
 	type ranked struct {
 		it   *item
@@ -217,7 +228,8 @@ func (s *itemIndex) assignNames(k itemKind, stacks []serverItems, holders *itemI
 	return named
 }
 
-// hasName reports whether the item has its best name in the index.
+// hasName reports whether the item of this server and own name has its preferred name in the index. It returns false if
+// s is nil.
 func (s *itemIndex) hasName(it *item) bool {
 	if s == nil {
 		return false
@@ -226,7 +238,8 @@ func (s *itemIndex) hasName(it *item) bool {
 	return holder != nil && holder.spec.Server == it.spec.Server && holder.spec.Tool == it.spec.Tool
 }
 
-// assignName returns the item with its first free name; nil if all its names are taken.
+// assignName returns the item with the first of its possible names that is not taken, and takes this name. It returns
+// nil if all of them are taken. If the preferred name is taken, it adds a clash to s.clashes.
 func (s *itemIndex) assignName(k itemKind, it *item) *item {
 	best := s.byName[string(it.names[0])]
 	if best == nil {
@@ -267,8 +280,9 @@ func (it *item) withName(k itemKind, name drawbridge.CardName) *item {
 	return &out
 }
 
-// reuseVersions sets the versions of the lists. A list that is unchanged since old keeps its version and its cached
-// partial lists.
+// reuseVersions sets the version of the full list. If the list has the same items as in the index old, it keeps the
+// version of old. If the groups are unchanged too, the cached partial lists are moved from old to s. If old is nil, the
+// list gets a new version.
 func (s *itemIndex) reuseVersions(old *itemIndex) {
 	if old == nil || !slices.EqualFunc(old.fullList.Items, s.fullList.Items, sameBytes) {
 		s.fullList.Version = s.next()
@@ -286,7 +300,7 @@ func (s *itemIndex) reuseVersions(old *itemIndex) {
 	}
 }
 
-// sameBytes reports whether two values are equal. It is fast if both are the same memory.
+// sameBytes reports whether two values are equal. If both share the same memory, it does not compare the bytes.
 func sameBytes(a, b json.RawMessage) bool {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return true
@@ -294,7 +308,7 @@ func sameBytes(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b)
 }
 
-// listForCaller returns the part of the list that the caller may see.
+// listForCaller returns the list of the items that are visible to the caller.
 func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	seen := make([]byte, len(s.groups))
 	fromScript := caller.Kind == drawbridge.Sandbox
@@ -343,8 +357,8 @@ func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	return list
 }
 
-// combinedHint returns the strictest hint of the groups. whole reports whether the list is the full list; a partial
-// list must not be shared with other callers.
+// combinedHint returns the strictest cache hint of the groups. whole reports whether the list contains all items. If it
+// is false, the result forbids that callers share the cached list.
 func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
 	var out *drawbridge.CacheHint
 	for _, g := range groups {
@@ -361,13 +375,14 @@ func (s *itemIndex) visibleTo(caller drawbridge.Caller, it *item) bool {
 	return caller.HasScopes(it.spec.Scopes) && mayRunInScripts(caller, it) && (!it.inside || s.guards.showsOwnTools(caller)) && !s.guards.hides(caller, it.kind, it.spec)
 }
 
-// mayRunInScripts reports whether the item is not a tool that is kept from scripts, or the caller is not a script.
+// mayRunInScripts returns false only if the caller is a script in the sandbox and the item is a tool that scripts may
+// not call.
 func mayRunInScripts(caller drawbridge.Caller, it *item) bool {
 	return caller.Kind != drawbridge.Sandbox || it.kind != tools.word || it.spec.Sandbox
 }
 
-// findByName returns the visible item that is listed under name. If there is none, it returns the only visible item
-// that has this name in another naming style.
+// findByName returns the visible item that is listed under name. If there is none, it returns the visible item that has
+// this name in another naming style, if there is exactly one. Otherwise it returns nil.
 func (s *itemIndex) findByName(caller drawbridge.Caller, name string) *item {
 	listed := s.byName[name]
 	if listed != nil && s.visibleTo(caller, listed) {
@@ -390,8 +405,9 @@ func (s *itemIndex) findByName(caller drawbridge.Caller, name string) *item {
 	return found
 }
 
-// equalizeTiming makes the search for an unknown name take the same time as for a hidden name. It asks the guards about
-// further items, until most items have been checked. judged are the items that were already checked.
+// equalizeTiming makes the search for an unknown name take as long as the search for a hidden name, so that callers
+// cannot detect hidden names. The caller of equalizeTiming has already asked the guards about the items in judged.
+// equalizeTiming asks the guards about further items, until they were asked about most items in total.
 func (s *itemIndex) equalizeTiming(caller drawbridge.Caller, name string, most int, judged []*item) {
 	for _, it := range judged {
 		if it != nil && caller.HasScopes(it.spec.Scopes) {
@@ -404,7 +420,7 @@ func (s *itemIndex) equalizeTiming(caller drawbridge.Caller, name string, most i
 	}
 }
 
-// itemsByAlias returns the items by the names that they have in other naming styles.
+// itemsByAlias returns the servers' items by the names that they have in naming styles other than the deck's.
 func (s *itemIndex) itemsByAlias() map[string][]*item {
 	out := make(map[string][]*item, 2*len(s.items))
 	for _, it := range s.items {
@@ -422,7 +438,7 @@ func (s *itemIndex) itemsByAlias() map[string][]*item {
 	return out
 }
 
-// findByOwnName returns a server's item, listed or claimed, by the server's own name or URI; nil if there is no such
+// findByOwnName returns the listed or claimed item with this own name or URI of the server; nil if there is no such
 // item.
 func (s *itemIndex) findByOwnName(server drawbridge.ServerID, own string) *item {
 	return s.byOwner()[ownerKey{server, own}]
@@ -441,7 +457,7 @@ func (s *itemIndex) itemsByOwner() map[ownerKey]*item {
 	return out
 }
 
-// itemsOfServer returns the items of one server, in their order.
+// itemsOfServer returns the listed items of one server, in listed order.
 func (s *itemIndex) itemsOfServer(server drawbridge.ServerID) []*item {
 	var out []*item
 	for _, it := range s.items {

@@ -9,10 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// List returns the items that the caller sees with a list method. The methods are tools/list, prompts/list,
-// resources/list, resources/templates/list and skills/list. The error is a *drawbridge.Fault NotFound for any other
-// method, and for skills/list if no visible server has skills. The deck requests skills from the servers on each call,
-// so skills/list may also return a server's error.
+// List returns the response to a list method for the caller. The methods are tools/list, prompts/list, resources/list,
+// resources/templates/list and skills/list. The error is a *drawbridge.Fault NotFound for any other method, and for
+// skills/list if no visible server has skills. For skills/list the deck sends requests to servers whose cached skills
+// are too old, so the error may also be a server's.
 func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string) (List, error) {
 	if d.beforeList != nil {
 		d.beforeList(ctx)
@@ -27,8 +27,9 @@ func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string
 	return d.applyListMode(s, caller, method), nil
 }
 
-// CacheHint returns how long the result of a list method or server/discover may be cached, and whether callers may
-// share it. It is the strictest hint of the servers that contribute to the result. The zero hint forbids caching.
+// CacheHint returns how long the result of a list method or of server/discover may be cached, and whether several
+// callers may share the cached result. It is the strictest of the hints that the servers in the result sent. The zero
+// hint, which forbids caching, is returned for all other methods, including skills/list.
 func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint {
 	v := d.view.Load()
 	if s := v.indexForMethod(method); s != nil {
@@ -56,7 +57,7 @@ func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.Cac
 }
 
 // FindCard returns the tool with this name, in any naming style, if it is visible to the caller. It does not wait for
-// servers.
+// servers that are starting.
 func (d *Deck) FindCard(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool) {
 	it := d.view.Load().tools.findByName(caller, string(name))
 	if it == nil {
@@ -65,8 +66,9 @@ func (d *Deck) FindCard(caller drawbridge.Caller, name drawbridge.CardName) (dra
 	return it.spec, true
 }
 
-// FindUnfiltered returns the item with a name or URI, even if it is hidden from callers. It is for people who write
-// rules. If several items match, it returns the first; tools come before other items.
+// FindUnfiltered returns the item with this name or URI, even if guards hide it from callers, so that a person can test
+// rules for it. If several items match, it returns the first of them, in the order tools, prompts, resources,
+// templates.
 func (d *Deck) FindUnfiltered(name string) (kind string, spec drawbridge.Spec, ok bool) {
 	for _, s := range d.view.Load().allIndexes() {
 		found := s.byAlias()[name]
@@ -80,13 +82,14 @@ func (d *Deck) FindUnfiltered(name string) (kind string, spec drawbridge.Spec, o
 	return "", drawbridge.Spec{}, false
 }
 
-// Cards returns the tools that the caller may call, in listed order, for help. It includes both shipped cards and tools
-// of servers.
+// Cards returns the specs of all tools that are visible to the caller, in listed order. They include shipped cards and
+// tools of servers.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
 	return d.view.Load().tools.callableSpecs(caller)
 }
 
-// Items returns the same items as [Deck.List], with their servers. For other methods it returns nil.
+// Items returns the specs of all items that are visible to the caller, for a list method other than skills/list. For
+// any other method it returns nil. Unlike [Deck.List], it never returns the short list of tools.
 func (d *Deck) Items(caller drawbridge.Caller, method string) []drawbridge.Spec {
 	if s := d.view.Load().indexForMethod(method); s != nil {
 		return s.callableSpecs(caller)
@@ -94,9 +97,10 @@ func (d *Deck) Items(caller drawbridge.Caller, method string) []drawbridge.Spec 
 	return nil
 }
 
-// Instructions returns the instructions of the servers that are visible to the caller, in configuration order. Each
-// server's instructions follow a heading with its name. They are truncated to 2 KiB, and the whole text to 16 KiB. The
-// text is empty if no server has instructions and the caller's list of tools is not a short list.
+// Instructions returns the text for the member "instructions" of the deck's own initialization result. If the caller
+// gets a short list of tools, the text begins with an explanation of the short list. Then follow the instructions of
+// the visible servers, in configuration order, each with a heading. Each server's instructions are truncated to 2 KiB,
+// and the whole text to 16 KiB.
 func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	var said instructionsBuilder
 	said.addPreamble(d.shortListHint(caller))
@@ -109,9 +113,10 @@ func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	return said.String()
 }
 
-// Capabilities returns the deck's ServerCapabilities object for the caller: the union of the visible servers'
-// capabilities. A server that was never listed may have any capability, and a stateful caller requests the object only
-// once. So the object has all capabilities while such a server is visible. For extensions see extensionEdits.
+// Capabilities returns the ServerCapabilities object that the deck declares to the caller. It is the union of the
+// capabilities of the visible servers. A server that was never listed may have any capability, and a stateful caller
+// requests the object only once. So the object has all capabilities while such a server is visible. extensionEdits
+// describes which extensions it contains.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 	var known []json.RawMessage
 	never := false

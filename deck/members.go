@@ -7,7 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ServerSummary describes the items of one server on the deck, and the omitted items with the reasons.
+// A ServerSummary describes the items of one server on the deck, and the items that are not on the deck, with the
+// reasons.
 type ServerSummary struct {
 	Server     drawbridge.ServerID
 	ConfigHash string
@@ -15,10 +16,12 @@ type ServerSummary struct {
 	// listing.
 	Era    drawbridge.ProtocolEra
 	Listed time.Time
-	// Cards and Prompts are the listed names. Resources and Templates are counts.
+	// Cards and Prompts are the listed names of the tools and prompts. Resources and Templates are the numbers of
+	// listed resources and templates.
 	Cards, Prompts       []drawbridge.CardName
 	Resources, Templates int
-	// Clashes are the names and URIs that another server has too. Clashes of skills are from the last request for skills.
+	// Clashes are the names and URIs of this server's items that another server already has. For skills, they are from
+	// the last time that a caller requested skills.
 	Clashes []NameClash
 	// Omitted are the server's items that are not on the deck.
 	Omitted []OmittedItem

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// methodNotFoundFault returns the fault for an unknown method, with the JSON-RPC error.
+// methodNotFoundFault returns the fault for an unknown method. Its member Raw is the JSON-RPC error "Method not found".
 func methodNotFoundFault(method string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown method " + clipText(method),
@@ -17,7 +17,7 @@ func methodNotFoundFault(method string) error {
 	}
 }
 
-// severalServersFault returns the fault for a method that several visible servers may support.
+// severalServersFault returns the fault for a method of an unknown extension that several visible servers may support.
 func severalServersFault(method string, servers []string) error {
 	text := fmt.Sprintf(
 		"Method not found: %s: several servers have an extension that you declare (%s): name a tool, prompt or resource of one of them",
@@ -28,8 +28,8 @@ func severalServersFault(method string, servers []string) error {
 	}
 }
 
-// unexpectedTaskFault returns the fault for a server that answered with a task, although the caller's protocol does not
-// support tasks.
+// unexpectedTaskFault returns the fault for a server that answered a call with a task of the modern form, which the
+// caller's protocol does not support.
 func unexpectedTaskFault(server drawbridge.ServerID) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: fmt.Sprintf("tools/call on %s", server),

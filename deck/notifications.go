@@ -6,12 +6,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// OnEvent registers f for every event until cancel is called. f must not block and may be called concurrently. f may
-// still be called after cancel with an event that was sent before.
+// OnEvent calls f with every event of the deck until cancel is called. f must not block, and may be called
+// concurrently. Even after cancel has returned, f may be called with an event that was sent before.
 func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.Add(f) }
 
-// HandleNotification converts a server's notification outside any call into an event. It ignores notifications of
-// changed lists: the following [Deck.Enrol] detects the changes.
+// HandleNotification converts a notification that a server sent outside a call into events. It ignores notifications
+// about changed lists, because after them the server is listed again, and [Deck.Enrol] sends the events.
 func (d *Deck) HandleNotification(n drawbridge.ServerNotification) {
 	v := d.view.Load()
 	m := v.server(n.Server)
@@ -47,8 +47,8 @@ func (d *Deck) HandleNotification(n drawbridge.ServerNotification) {
 	}
 }
 
-// publicURIsOf returns the public URIs of a server's resource. These are the watched URIs, or the listed URI if none is
-// watched, or otherwise the server's own URI.
+// publicURIsOf returns the public URIs of a server's resource. If callers subscribed to the resource, these are the
+// URIs that they used. Otherwise it is the listed URI, or for an unlisted resource the server's own URI.
 func (d *Deck) publicURIsOf(server drawbridge.ServerID, own string) []string {
 	if watched := d.subscriptions.watchedURIs(server, own); len(watched) > 0 {
 		return watched

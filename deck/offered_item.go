@@ -10,44 +10,47 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A VettedItem is one object of a server's list and the form in which it may be shown. The zero value is not shown.
+// A VettedItem is one object of a server's list, such as a tool, with the form in which it may be shown to callers. The
+// zero value is not shown.
 type VettedItem struct {
 	// Original is the object as the server sent it.
 	Original json.RawMessage
-	// Definition is the object as it may be shown; it is Original if nothing was changed. If Definition is nil, the object
-	// is not shown; OmitReason and Code are the reason.
+	// Definition is the object in the form that may be shown; it is Original if vetting changed nothing. If Definition
+	// is nil, the object is not shown. Then OmitReason explains to people why, and Code is a short code for the reason.
 	Definition       json.RawMessage
 	OmitReason, Code string
-	// OwnArguments maps the names of arguments in Definition to the server's names, for names that differ.
+	// OwnArguments maps the names of arguments in Definition to the server's own names, for arguments that vetting
+	// renamed.
 	OwnArguments map[string]string
-	// HeldReason is why calls of a quarantined item are refused. NextStep is how a person can allow them. Both are empty
-	// for an item that may be called.
+	// HeldReason is set if calls of the item are refused until a person decides on it, and is the reason. NextStep
+	// names what the person can do. Both are empty for an item that may be called.
 	HeldReason, NextStep string
 }
 
-// A VettingNote describes to people a change of a server's text, or a problem that was found in it.
+// A VettingNote describes to people a change that vetting made to a text of a server, or a problem that it found in the
+// text.
 type VettingNote struct {
 	// Kind is "tool", "prompt", "resource", "template", or "server" for the texts about the server itself. Name is the
 	// server's own name of the object.
 	Kind, Name string
-	// Action is one word: "blanked", "renamed", "stripped", "cut", "flagged", "kept". Why is the explanation.
+	// Action is one word: "blanked", "renamed", "stripped", "cut", "flagged", "kept" or "held". Why is the explanation.
 	Action, Why string
-	// Weak reports whether only the weights of sentences flagged the text, which is sometimes wrong. Then no rule matched
-	// and nothing was removed.
+	// Weak reports whether the text was flagged only by the statistical score of its sentences, which is sometimes
+	// wrong. In that case no rule matched, and nothing was removed from the text.
 	Weak bool
 }
 
-// A VettedListing is a listing in the form in which it may be shown.
+// A VettedListing contains the items and texts of a server's listing in the form in which they may be shown to callers.
 type VettedListing struct {
-	// Tools, Prompts, Resources and Templates are in listed order.
+	// Tools, Prompts, Resources and Templates are the items of the listing, in the server's order.
 	Tools, Prompts, Resources, Templates []VettedItem
-	// Info, Capabilities and Instructions replace the members of the listing with the same names.
+	// Info, Capabilities and Instructions replace the fields of drawbridge.Listing with the same names.
 	Info, Capabilities json.RawMessage
 	Instructions       string
 	Notes              []VettingNote
 }
 
-// ShowAll returns a vetted listing that shows all items as the server sent them.
+// ShowAll returns a vetted listing in which all items and texts may be shown as the server sent them.
 func ShowAll(l drawbridge.Listing) VettedListing {
 	return VettedListing{
 		Tools: unvettedItems(l.Tools), Prompts: unvettedItems(l.Prompts), Resources: unvettedItems(l.Resources),
@@ -64,9 +67,11 @@ func unvettedItems(list []json.RawMessage) []VettedItem {
 	return out
 }
 
-// An offeredItem is an object of a server that can be an item on the deck.
+// An offeredItem is an object of a server's list that may be shown. makeItems creates an item with a public name from
+// it.
 type offeredItem struct {
-	// ownName is the server's name or URI of the object. Name is the name or URI in the definition that is shown.
+	// ownName is the server's own name or URI of the object. Name is the name or URI in Raw, which is different if
+	// vetting changed it. Raw is the definition that may be shown.
 	ownName, Name        string
 	Raw                  json.RawMessage
 	ownArguments         map[string]string
@@ -75,16 +80,17 @@ type offeredItem struct {
 	notForScripts bool
 }
 
-// equal reports whether two offers result in the same item.
+// equal reports whether an item that was made from o can be reused for the offer other.
 func (o offeredItem) equal(other offeredItem) bool {
 	return o.ownName == other.ownName && o.Name == other.Name && o.heldReason == other.heldReason &&
 		o.nextStep == other.nextStep && o.notForScripts == other.notForScripts &&
 		sameBytes(o.Raw, other.Raw) && maps.Equal(o.ownArguments, other.ownArguments)
 }
 
-// selectOffers returns the offers of a list and the omitted items. Each offer is shown and has a non-empty name in
-// member. If member is "name", a name that occurs twice is offered once. There are at most most offers; 0 means no
-// limit. before returns the previous offer at a position. If the object at this position is unchanged, it is not parsed
+// selectOffers returns the objects of a list that may be items on the deck, and the omitted objects with the reasons.
+// An object is omitted if vetting does not allow it or if it has no name or URI in member. It is also omitted if there
+// are already most offers; 0 means no limit. If member is "name", an object with the name of an earlier object is
+// omitted too. before returns the offer that was at a position in the previous list; an unchanged object is not parsed
 // again.
 func selectOffers(kind, member string, list []VettedItem, most int, before func(i int) (offeredItem, bool)) (
 	offers []offeredItem, out []OmittedItem) {
@@ -129,7 +135,8 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 	return offers, out
 }
 
-// matchesOffer reports whether s is the object of the offer b, unchanged and shown as the server sent it.
+// matchesOffer reports whether s is the object from which the offer b was made. It returns false if vetting changed the
+// object.
 func (s VettedItem) matchesOffer(b offeredItem) bool {
 	return len(b.ownArguments) == 0 && len(s.OwnArguments) == 0 && b.ownName == b.Name && sameBytes(s.Original,
 		s.Definition) && sameBytes(s.Definition, b.Raw)

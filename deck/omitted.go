@@ -6,16 +6,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A NameClash is a name or URI that two servers want. Only one of them can have it.
+// A NameClash reports that the items of two servers would have the same public name or URI. Only one of the two items
+// gets it.
 type NameClash struct {
 	// Kind is "tool", "prompt", "resource", "template" or "skill".
 	Kind string
-	// Name is the name or URI that both servers want.
+	// Name is the public name or URI that both items would have.
 	Name string
-	// Winner is the server that has the name; empty for a shipped card.
+	// Winner is the server whose item has the name; empty for a shipped card.
 	Winner drawbridge.ServerID
-	// Tool is the name that the other server uses for its item. Listed is the name under which this item is listed
-	// instead; empty if it is not listed.
+	// Tool is the own name of the other server's item, which did not get the name. Listed is the name under which this
+	// item is listed instead; it is empty if the item is not listed.
 	Tool, Listed string
 }
 
@@ -25,13 +26,13 @@ type OmittedItem struct {
 	Kind string
 	// Name is the server's own name of the item; empty if it has none.
 	Name string
-	// Reason explains the omission to people. Code is set if the vetter omitted the item: "unexpected", "unreadable" or
-	// "unvetted".
+	// Reason explains to people why the item is not on the deck. Code is set if vetting omitted the item; it is a short
+	// code for the reason, such as "unexpected" or "unvetted".
 	Reason, Code string
 }
 
-// addedSince returns the entries of all that are not in before. It uses a map, because both may have tens of thousands
-// of entries.
+// addedSince returns the elements of all that are not in before. It builds a map, because both slices may have tens of
+// thousands of elements.
 func addedSince[T comparable](all, before []T) []T {
 	known := make(map[T]bool, len(before))
 	for _, b := range before {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// panicMessage returns a text about a panic value that is safe to log: the text of a runtime error, or the type of any
-// other value. Other values are not logged, because they may contain arguments of a call.
+// panicMessage returns a text for the log about the value of a panic. For a runtime error it returns the error's text.
+// For any other value it returns only the type, because the value may contain arguments of a call.
 func panicMessage(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()
@@ -15,7 +15,8 @@ func panicMessage(p any) string {
 	return fmt.Sprintf("a %T", p)
 }
 
-// panicLocation returns the function and line that panicked. Call it from the deferred function that recovers.
+// panicLocation returns the function and line that panicked, such as "main.f:12". It must be called in the deferred
+// function that recovers from the panic.
 func panicLocation() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs[:])])

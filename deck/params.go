@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ArgumentsInText returns the arguments of a call as an object. If arguments is a JSON string that contains an object,
-// it returns the object, because some models write arguments in this way. It returns nil for null, and any other value
+// ArgumentsInText returns the arguments of a call. If arguments is a JSON string whose text is a JSON object, it
+// returns this object, because some models encode arguments twice. It returns nil for null, and any other value
 // unchanged.
 func ArgumentsInText(arguments json.RawMessage) json.RawMessage {
 	if string(arguments) == "null" {
@@ -25,18 +25,18 @@ func ArgumentsInText(arguments json.RawMessage) json.RawMessage {
 	return arguments
 }
 
-// callParams are the members of the params that the deck reads.
+// callParams contains the members of a call's params that the deck reads.
 type callParams struct {
-	// Name is the name or URI of the target.
+	// Name is the name or URI of the tool, prompt or resource.
 	Name string
-	// RefType is the type of the reference in a completion.
+	// RefType is the type of the reference in a completion, such as "ref/prompt"; empty for other methods.
 	RefType string
-	// Arguments and State are nil if absent.
+	// Arguments is the member "arguments" and State is the member "requestState"; nil if absent.
 	Arguments, State json.RawMessage
 }
 
-// ReadParams reads params in one pass. It returns an InvalidInput fault if the params do not name a target or have
-// ambiguous members.
+// ReadParams returns the members of the params that the deck reads. It returns an InvalidInput fault if the params have
+// no name or URI, or if they have members that parsers may read differently; see pickMembers.
 func ReadParams(method string, raw json.RawMessage) (callParams, error) {
 	subject := "name"
 	switch method {
@@ -71,9 +71,10 @@ func ReadParams(method string, raw json.RawMessage) (callParams, error) {
 	return p, nil
 }
 
-// pickMembers returns the values of the members with these names. It refuses duplicate members, because parsers
-// disagree about which one counts. It also refuses a name that some parsers treat as one of names. Otherwise the server
-// could use a member that no guard has checked.
+// pickMembers returns the values of the members of object with these names; nil for a missing member. It returns an
+// error if one of these members occurs twice, because parsers disagree about which value to use. It also returns an
+// error for a member whose name some parsers treat as one of names, such as "Name". Otherwise a server could use a
+// value that no guard has checked.
 func pickMembers(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
 	known := append(names[:len(names):len(names)], "_meta", "inputResponses")

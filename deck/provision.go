@@ -15,22 +15,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Context is the working context in which cards are built. With the zero value, cards use the disk and the working
-// directory of the process.
+// A Context contains the file system, shell and directory that built-in tools use; see [Catalogue.Build]. With the zero
+// value, tools use the disk, the shell of this machine and the working directory of the process.
 type Context struct {
-	// Dir is the base directory of relative paths, for callers that have no directory of their own. It is an absolute
-	// path; empty means the working directory of the process.
+	// Dir is the base directory of relative paths, for callers without a directory. It is an absolute path; empty means
+	// the working directory of the process.
 	Dir string
-	// FS is the file system for cards that read and write files, for example that of an editor; nil means the disk.
+	// FS is the file system for tools that read and write files, for example the file system of an editor; nil means
+	// the disk.
 	FS FileSystem
-	// Shell runs the commands of cards that execute commands; nil means the shell of this machine.
+	// Shell starts the commands of tools that execute commands; nil means the shell of this machine.
 	Shell Shell
-	// Handles are backends that some cards use, by key. If its handle is missing, a card returns the error that it is not
-	// connected. A handle of the wrong type is a Backend fault.
+	// Handles are backends that some tools need, by key; see [Handle]. A tool whose handle is missing returns the error
+	// that it is not connected.
 	Handles map[string]any
 }
 
-// WorkingDir returns the base directory of a caller's relative paths.
+// WorkingDir returns the base directory of a caller's relative paths: the caller's directory, or else c.Dir, or else
+// the working directory of the process.
 func (c Context) WorkingDir(caller drawbridge.Caller) (string, error) {
 	if dir := cmp.Or(caller.Dir, c.Dir); dir != "" {
 		return dir, nil
@@ -62,8 +64,8 @@ type FileSystem interface {
 	WriteFile(path string, data []byte) error
 }
 
-// Handle returns the handle with this key, or the zero value if there is none. If the handle has another type, it
-// returns a Backend fault.
+// Handle returns the backend with this key in ctx.Handles, or the zero value if there is none. If the backend is not of
+// type T, Handle returns a Backend fault.
 func Handle[T any](ctx Context, key string) (handle T, err error) {
 	value, ok := ctx.Handles[key]
 	if !ok || value == nil {
@@ -78,11 +80,11 @@ func Handle[T any](ctx Context, key string) (handle T, err error) {
 	return handle, nil
 }
 
-// A Provisioned is the set of built cards of a profile.
+// A Provisioned contains the tools that were created for the cards of a profile.
 type Provisioned struct{ tools []drawbridge.Card }
 
-// Provision builds the cards that a profile selects from a catalogue, each once. It returns an UnknownCapability fault
-// for an unknown profile, or the BuildFailed fault of the first card that cannot be built.
+// Provision creates the tools of all cards that a profile selects from a catalogue. It returns an UnknownCapability
+// fault for an unknown profile, or the BuildFailed fault of the first tool that cannot be created.
 func Provision(c *Catalogue, p Profile, ctx Context) (*Provisioned, error) {
 	cards, err := c.CardsForDeckProfile(p)
 	if err != nil {
@@ -99,10 +101,10 @@ func Provision(c *Catalogue, p Profile, ctx Context) (*Provisioned, error) {
 	return built, nil
 }
 
-// Tools returns the built cards in the order of the catalogue. The caller may change the slice.
+// Tools returns the tools in the order of the catalogue. The caller may change the slice.
 func (p *Provisioned) Tools() []drawbridge.Card { return slices.Clone(p.tools) }
 
-// Box returns the built cards by name. The caller may change the map.
+// Box returns the tools by name. The caller may change the map.
 func (p *Provisioned) Box() map[drawbridge.CardName]drawbridge.Card {
 	box := make(map[drawbridge.CardName]drawbridge.Card, len(p.tools))
 	for _, tool := range p.tools {
@@ -111,7 +113,7 @@ func (p *Provisioned) Box() map[drawbridge.CardName]drawbridge.Card {
 	return box
 }
 
-// Close closes the cards that implement [io.Closer].
+// Close closes the tools that implement [io.Closer], and returns their errors.
 func (p *Provisioned) Close() error {
 	var errs []error
 	for _, tool := range p.tools {

@@ -9,8 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// findResource returns the target for a URI. If the URI is unknown, it waits for servers that are about to appear, and
-// then looks again.
+// findResource returns the call target for a URI. If no server owns the URI, it waits for servers that are starting,
+// and searches again. If it still finds no owner, it asks the servers for a skill with this URI. Otherwise it returns
+// the fault for an unknown resource.
 func (d *Deck) findResource(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
 	uri string) (callTarget, error) {
 	t, ok := d.findURIOwner(ctx, caller, uri)
@@ -28,7 +29,8 @@ func (d *Deck) findResource(ctx context.Context, log *audit.LoggedCall, caller d
 	return t, nil
 }
 
-// findCompletionRef returns the target for a completion's reference, which is a listed template or any URI.
+// findCompletionRef returns the call target for the reference of a completion, which is the text of a listed template
+// or any URI.
 func (d *Deck) findCompletionRef(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
 	uri string) (callTarget, error) {
 	if t, ok := d.view.Load().templates.findURI(caller, uri); ok {
@@ -37,8 +39,9 @@ func (d *Deck) findCompletionRef(ctx context.Context, log *audit.LoggedCall, cal
 	return d.findResource(ctx, log, caller, uri)
 }
 
-// findURIOwner finds the server that owns a URI. The owner lists the URI, has a skill with the URI, or has a matching
-// template. Otherwise the owner is the server that sent the caller's principal a link to the URI.
+// findURIOwner returns the call target for a URI at the server that owns the URI. It searches for the owner in this
+// order: a server that lists the URI or whose name the URI contains; the owner of a skill that contains the URI; the
+// server that matchURI finds; the server that sent the caller's principal a link to the URI.
 func (d *Deck) findURIOwner(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	v := d.view.Load()
 	if t, ok := v.findKnownURI(caller, uri); ok {
@@ -53,13 +56,15 @@ func (d *Deck) findURIOwner(ctx context.Context, caller drawbridge.Caller, uri s
 	return d.findLinkOwner(v, caller, uri)
 }
 
-// knowsURI reports whether a URI is listed, contains the name of a server, or matches a server's template.
+// knowsURI reports whether a URI is listed, contains the name of a server, or matches a template of a server. Only
+// items that are visible to the caller count.
 func (v *view) knowsURI(caller drawbridge.Caller, uri string) bool {
 	_, named := v.findKnownURI(caller, uri)
 	return named || v.templates.closestTemplate(caller, uri) != nil
 }
 
-// findKnownURI finds the owner of a URI that is listed or that contains the name of a server.
+// findKnownURI returns the call target for a URI that is listed, or that is qualified with the name of a server. It
+// returns false for any other URI, and for a resource that is hidden from the caller.
 func (v *view) findKnownURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if t, ok := v.resources.findURI(caller, uri); ok {
 		return t, true
@@ -72,9 +77,9 @@ func (v *view) findKnownURI(caller drawbridge.Caller, uri string) (callTarget, b
 	return callTarget{}, false
 }
 
-// matchURI finds the owner of any other URI. It is the server with the closest matching template. If no template
-// matches and only one visible server has resources, this server is the owner, because servers need not list all
-// resources.
+// matchURI returns the call target for a URI that findKnownURI does not know. The owner is the server with the closest
+// matching template. If no template matches, and exactly one visible server has resources, that server is the owner,
+// because a server need not list all its resources.
 func (v *view) matchURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if it := v.templates.closestTemplate(caller, uri); it != nil {
 		return templateTarget(it, uri), true
@@ -95,7 +100,7 @@ func (v *view) matchURI(caller drawbridge.Caller, uri string) (callTarget, bool)
 	return v.ifVisible(caller, only.unlistedResource(uri, uri))
 }
 
-// ifVisible returns t and true, unless t is hidden from the caller.
+// ifVisible returns t and true, or false if guards hide t from the caller.
 func (v *view) ifVisible(caller drawbridge.Caller, t callTarget) (callTarget, bool) {
 	if v.hidesTarget(caller, t) {
 		return callTarget{}, false
@@ -107,7 +112,8 @@ func (v *view) hidesTarget(caller drawbridge.Caller, t callTarget) bool {
 	return v.guards.hides(caller, t.kind, t.spec)
 }
 
-// findURI returns the target for the item that is listed under this URI.
+// findURI returns the call target for the item that is listed under this URI; false if there is none or it is hidden
+// from the caller.
 func (s *itemIndex) findURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	it := s.byName[uri]
 	if it == nil || !s.visibleTo(caller, it) {
@@ -117,8 +123,8 @@ func (s *itemIndex) findURI(caller drawbridge.Caller, uri string) (callTarget, b
 	return it.asTarget(), true
 }
 
-// closestTemplate returns the visible template that matches the URI and has the most literal characters. If several
-// have the same number, it returns the first.
+// closestTemplate returns the template that matches the URI and has the most literal characters, or nil. Among equal
+// templates it returns the first. It ignores a template if guards hide a resource with this URI from the caller.
 func (s *itemIndex) closestTemplate(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	var judged []*item
@@ -140,15 +146,16 @@ func (s *itemIndex) closestTemplate(caller drawbridge.Caller, uri string) *item 
 	return best
 }
 
-// templateTarget returns the target for a URI that matches a template. The guards decide on it as a resource, even if
-// the template itself is hidden.
+// templateTarget returns the call target for a URI that matches the template it. The guards decide on the URI as on a
+// resource. It does not matter whether they hide the template.
 func templateTarget(it *item, uri string) callTarget {
 	t := callTarget{spec: it.spec, kind: resources.word, ownName: uri}
 	t.spec.Name, t.spec.Tool = drawbridge.CardName(uri), uri
 	return t
 }
 
-// unlistedResource returns the target for a URI that the server does not list.
+// unlistedResource returns the call target for a resource that the server does not list. uri is the caller's URI, and
+// own is the server's own URI.
 func (m *serverState) unlistedResource(uri, own string) callTarget {
 	return callTarget{
 		spec:    drawbridge.Spec{Name: drawbridge.CardName(uri), Server: m.ID, Tool: own, Scopes: m.scopes},
@@ -157,14 +164,16 @@ func (m *serverState) unlistedResource(uri, own string) callTarget {
 	}
 }
 
-// hasResources reports whether the server has resources, including resources that it does not list.
+// hasResources reports whether the server may have resources, including resources that it does not list. That is so if
+// it lists resources or templates, or declares the capability for resources or skills.
 func (m *serverState) hasResources() bool {
 	return m.listing != nil &&
 		(m.skills || len(m.resources) > 0 || len(m.templates) > 0 || rawjson.Get(m.listing.Capabilities,
 			"resources") != nil)
 }
 
-// renamedURIs returns the public URIs that differ from the server's own URIs. The keys are the server and its own URI.
+// renamedURIs returns the public URIs that differ from the servers' own URIs. The keys of the maps are the server's ID
+// and the server's own URI.
 func (v *view) renamedURIs() map[drawbridge.ServerID]map[string]string {
 	out := map[drawbridge.ServerID]map[string]string{}
 	for _, items := range [][]*item{v.resources.items, v.resources.claimed} {

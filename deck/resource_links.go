@@ -8,11 +8,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// rewriteLinks returns the result of a tool or prompt with public URIs in its embedded and linked resources. With a
-// server's own URI, the caller might read a resource of another server.
+// rewriteLinks returns the result of a call in which the server's own URIs of embedded and linked resources are
+// replaced with public URIs. Without this, the caller might use the URI to read a resource of another server that has
+// the same URI.
 //
-// Linked resources need not be listed, so the links are stored for each principal. If another server was the first to
-// link a URI, the URI is qualified with the name of the present server, like a listed URI.
+// A linked resource need not be listed. So the deck stores, for each principal, which server was the first to send a
+// link to a URI. If another server later sends a link to the same URI, its URI is qualified with its name.
 func (d *Deck) rewriteLinks(caller drawbridge.Caller, method string, server drawbridge.ServerID,
 	result json.RawMessage) json.RawMessage {
 	v := d.view.Load()
@@ -33,8 +34,9 @@ func (d *Deck) rewriteLinks(caller drawbridge.Caller, method string, server draw
 	return naming.RewriteLinks(method, result, public)
 }
 
-// mayHaveLinks reports whether a result may link to resources of its server. It only searches for a substring, which is
-// much cheaper than parsing a large result.
+// mayHaveLinks reports whether a result of the server may contain links to resources. It returns false if the server
+// has no resources. It only searches for a substring, which is much cheaper than parsing a large result, so it may
+// return true for a result without links.
 func (v *view) mayHaveLinks(server drawbridge.ServerID, result json.RawMessage) bool {
 	if !rawjson.MayContain(result, `"resource`) {
 		return false
@@ -43,7 +45,8 @@ func (v *view) mayHaveLinks(server drawbridge.ServerID, result json.RawMessage) 
 	return m != nil && m.hasResources()
 }
 
-// rememberLink stores a server's link to an unlisted URI, and returns the public URI.
+// rememberLink stores that a server sent the caller's principal a link to the URI own, and returns the public URI. A
+// URI that findKnownURI knows is not stored and is returned unchanged.
 func (d *Deck) rememberLink(v *view, caller drawbridge.Caller, server drawbridge.ServerID, own string) string {
 	if _, known := v.findKnownURI(caller, own); known || own == "" {
 		return own
@@ -54,7 +57,8 @@ func (d *Deck) rememberLink(v *view, caller drawbridge.Caller, server drawbridge
 	return naming.QualifiedURI(server, own)
 }
 
-// findLinkOwner returns the target for a URI that a server has sent to the caller's principal as a link.
+// findLinkOwner returns the call target for a URI to which a server has sent the caller's principal a link. It returns
+// false if there is no such server, or if the server or the resource is hidden from the caller.
 func (d *Deck) findLinkOwner(v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	server, ok := d.linkOwners.Owner(caller.Principal, uri)
 	m := v.server(server)

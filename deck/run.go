@@ -11,9 +11,10 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// RunOf returns the key of the run to which a call belongs. A run is the run of an agent, or otherwise the MCP session.
-// Without either, it is all calls of the same principal with the same client in the same directory. State that must
-// survive a call is stored by run.
+// RunOf returns the key of the run to which a call of this caller belongs. For an agent's call, that is the agent's
+// run; for other calls, it is the MCP session. For a call without a session, the run is all calls of the same principal
+// with the same client in the same directory. Data that several calls share, such as a [ReadTrail], is stored by this
+// key.
 func RunOf(c drawbridge.Caller) string {
 	switch {
 	case c.Run != "":
@@ -24,11 +25,12 @@ func RunOf(c drawbridge.Caller) string {
 	return "caller:" + strings.Join([]string{c.Principal, rawjson.GetString(c.Client, "name"), c.Dir}, "\x00")
 }
 
-// A Source is a file, page or result that a run has read.
+// A Source is a file, a web page or a result of a server that a run has read.
 type Source struct {
 	// Kind is "file", "page" or "result".
 	Kind string `json:"kind"`
-	// Name is the path of a file or the URL of a page. For a result it is the public name of the tool, prompt or resource.
+	// Name is the path of a file or the URL of a page. For a result it is the name or URI that the caller used for the
+	// tool, prompt or resource.
 	Name string `json:"name"`
 	// Server is the server that returned the result; empty for Drawbridge's own tools.
 	Server drawbridge.ServerID `json:"server,omitempty"`
@@ -40,8 +42,8 @@ const (
 	maxTrailSources = 10_000
 )
 
-// A ReadTrail stores the sources that each run has read. When it is full, it removes the least recently used run. Its
-// methods may be called from several goroutines. A nil trail stores nothing.
+// A ReadTrail stores the sources that each run has read. If it has maxTrailRuns runs and a new run is added, the least
+// recently used run is removed. Its methods may be called from several goroutines. A nil trail stores nothing.
 type ReadTrail struct {
 	mu   sync.Mutex
 	runs *lru.Cache[string, *runTrail]
@@ -62,7 +64,8 @@ func NewReadTrail() *ReadTrail {
 	return &ReadTrail{runs: runs}
 }
 
-// Add adds a source to a run, unless the run already has it.
+// Add adds a source to a run, unless the run already has the source. If the run has maxTrailSources sources, the new
+// source is counted but not stored.
 func (t *ReadTrail) Add(run string, s Source) {
 	if t == nil {
 		return
@@ -84,7 +87,8 @@ func (t *ReadTrail) Add(run string, s Source) {
 	}
 }
 
-// Sources returns the sources that a run has read, in order, and the number of sources that were not stored.
+// Sources returns the sources that a run has read, in the order in which they were added. dropped is the number of
+// later sources that were not stored because the run had too many.
 func (t *ReadTrail) Sources(run string) (sources []Source, dropped int) {
 	if t == nil {
 		return nil, 0
@@ -98,7 +102,7 @@ func (t *ReadTrail) Sources(run string) (sources []Source, dropped int) {
 	return slices.Clone(r.sources), r.dropped
 }
 
-// addResult adds the result of a server to the run of the call.
+// addResult adds the result of a completed call to the sources of the call's run, if a server returned the result.
 func (t *ReadTrail) addResult(s *callState) {
 	if t != nil && s.target.spec.Server != "" {
 		t.Add(RunOf(s.call.Caller), Source{

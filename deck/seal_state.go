@@ -16,33 +16,38 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A modern server may answer a call with input_required and a requestState, which the caller sends back with its retry.
-// In the meantime the caller stores the state, and the specification tells servers to treat it as untrusted input. So
-// the caller receives an envelope. It contains the server's state, its expiry, and a MAC over both and over the request
-// (caller, server, method, arguments). The request itself is not in the envelope, because the retry repeats it.
+// A modern server may answer a call with input_required and a requestState. The caller then retries the call with the
+// required input, and sends the state back. A caller could change the state, or send it with another request; the
+// specification tells servers to treat it as untrusted input. So the deck sends the caller an envelope instead of the
+// state. The envelope contains the server's state, an expiry time, and a MAC over both and over the request (principal,
+// server, method, name, arguments). The request itself is not in the envelope, because the retry repeats it.
 
-// Keys are valid for a short time. The key of an envelope is derived from a master key and the hour of the expiry, so
-// that keys change without being stored. The first master key seals, and every master key opens.
+// The key of the MAC is derived from a master key and the hour of the expiry time. So it changes every hour, and no key
+// other than the master keys is stored. Envelopes are sealed with the first master key, and can be opened with every
+// master key.
 
 const (
 	stateVersion = 2
-	// StateLife is the time that a person has to answer a server's request for input.
+	// StateLife is how long an envelope is valid. A person must answer a server's request for input within this time.
 	StateLife = 15 * time.Minute
-	// stateHeaderLen is the length of the version, the expiry in Unix seconds, and the MAC.
+	// stateHeaderLen is the length in bytes of the envelope without the state: the version, the expiry in Unix seconds,
+	// and the MAC.
 	stateHeaderLen = 1 + 8 + sha256.Size
-	// stateEpoch is the length in seconds of the period in which all expiries have the same key.
+	// stateEpoch is the length in seconds of a key period. Envelopes whose expiry times are in the same period have the
+	// same key.
 	stateEpoch = 3600
 )
 
-// A tokenSealer seals and opens request states and IDs. It is safe for concurrent use.
+// A tokenSealer seals and opens the values that callers store and send back: request states, task IDs and cursors. It
+// is safe for concurrent use.
 type tokenSealer struct {
 	// keys are the master keys. idKeys are the keys for IDs, derived from the master keys.
 	keys, idKeys [][]byte
 	now          func() time.Time
 }
 
-// newTokenSealer returns a sealer with these master keys, or with a random key if there are none. The first key seals,
-// and every key opens.
+// newTokenSealer returns a sealer with these master keys, or with one random key if keys is empty. It seals with the
+// first key, and opens with every key.
 func newTokenSealer(keys [][]byte, now func() time.Time) tokenSealer {
 	if len(keys) == 0 {
 		own := make([]byte, 32)
@@ -56,15 +61,15 @@ func newTokenSealer(keys [][]byte, now func() time.Time) tokenSealer {
 	return s
 }
 
-// deriveKey derives a key for one purpose from a master key. label and salt identify the purpose. Each part of the hash
-// input is preceded by its length.
+// deriveKey returns a key for one purpose, derived from a master key. label and salt identify the purpose.
 func deriveKey(master []byte, label string, salt []byte) []byte {
 	h := hmac.New(sha256.New, master)
 	hashParts(h, []byte("drawbridge "+label), salt)
 	return h.Sum(nil)
 }
 
-// hashParts writes each part after its length, so that different lists of parts never have the same hash input.
+// hashParts writes the parts to h, each preceded by its length. So two different lists of parts never result in the
+// same hash input.
 func hashParts(h hash.Hash, parts ...[]byte) {
 	var size [8]byte
 	for _, part := range parts {
@@ -74,10 +79,11 @@ func hashParts(h hash.Hash, parts ...[]byte) {
 	}
 }
 
-// A stateBinding is the request for which a state is sealed.
+// A stateBinding identifies the request for which a state is sealed. The state can be opened only with an equal
+// binding.
 type stateBinding struct {
-	// Principal calls Method on Server. Own is the server's own name of the tool or prompt, or its own URI of the
-	// resource.
+	// Principal is the principal that called Method at Server. Own is the server's own name of the tool or prompt, or
+	// its own URI of the resource.
 	Principal string
 	Server    drawbridge.ServerID
 	Method    string
@@ -86,7 +92,8 @@ type stateBinding struct {
 	Arguments json.RawMessage
 }
 
-// sealState returns the envelope of a state as a JSON string in URL-safe Base64. The envelope is valid for StateLife.
+// sealState returns the envelope for a state, as a JSON string in URL-safe Base64. The envelope is valid for StateLife,
+// and only for the request r.
 func (s tokenSealer) sealState(state json.RawMessage, r stateBinding) json.RawMessage {
 	out := make([]byte, stateHeaderLen, stateHeaderLen+len(state))
 	out[0] = stateVersion
@@ -95,8 +102,9 @@ func (s tokenSealer) sealState(state json.RawMessage, r stateBinding) json.RawMe
 	return rawjson.Quote(base64.RawURLEncoding.EncodeToString(append(out, state...)))
 }
 
-// sealResultState seals the request state of a result that has one. It first searches for a substring, which is much
-// cheaper than parsing a large result.
+// sealResultState returns the result with its request state replaced by an envelope. A result without a request state
+// is returned unchanged. To find this out, it first searches for a substring, which is much cheaper than parsing a
+// large result.
 func (s tokenSealer) sealResultState(result json.RawMessage, r stateBinding) json.RawMessage {
 	if !rawjson.MayContain(result, `"requestState"`) {
 		return result
@@ -114,7 +122,7 @@ var (
 	errExpiredState = errors.New("it has expired")
 )
 
-// openState returns the state in the envelope if the envelope was sealed for this request and has not expired.
+// openState returns the state in an envelope, if the envelope was sealed for the request r and has not expired.
 // Otherwise it returns errForeignState or errExpiredState.
 func (s tokenSealer) openState(envelope json.RawMessage, r stateBinding) (json.RawMessage, error) {
 	text, ok := rawjson.DecodeString(envelope)
@@ -137,7 +145,8 @@ func (s tokenSealer) openState(envelope json.RawMessage, r stateBinding) (json.R
 	return state, nil
 }
 
-// stateMAC returns the MAC of the state, its expiry and its binding.
+// stateMAC returns the MAC over the state, the expiry and the binding r. Its key is derived from the master key and the
+// expiry.
 func stateMAC(master, expiry, state []byte, r stateBinding) []byte {
 	epoch := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(expiry)/stateEpoch)
 	h := hmac.New(sha256.New, deriveKey(master, "request state", epoch))

@@ -9,15 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Servers choose task IDs freely: two servers may use the same ID, and many IDs can be guessed. So callers receive a
-// sealed ID. It contains the server's name, the server's ID, and a MAC. The MAC proves that this deck, or another deck
-// with the same key, issued the ID to this principal. Forged IDs and IDs of other principals are refused. Sealed IDs
-// need no table. A task always has the same sealed ID: in lists, in notifications and after a restart.
+// Each server chooses its task IDs: two servers may use the same ID, and many IDs can be guessed. So callers get a
+// sealed ID instead. It contains the server's name, the server's own task ID, and a MAC. The MAC proves that a deck
+// with the same key issued the ID to this principal. Forged IDs and IDs of other principals are refused, without a
+// table of the issued IDs. For one principal, a task always has the same sealed ID: in lists, in notifications and
+// after a restart.
 
 const (
 	sealedIDVersion = 1
 	sealedIDMACLen  = 16
-	// sealedIDHeaderLen is the length of the version, the kind, the MAC, and the length of the server's name.
+	// sealedIDHeaderLen is the length in bytes of the fields before the server's name: the version, the kind, the MAC,
+	// and the length of the name.
 	sealedIDHeaderLen = 2 + sealedIDMACLen + 1
 )
 
@@ -27,22 +29,23 @@ type idKind byte
 // The kinds of sealed IDs.
 
 const (
-	// Tasks of one protocol generation are unknown to callers of the other generation, because the methods for tasks
-	// differ.
+	// legacyTaskID and modernTaskID are the IDs of tasks. Each protocol generation has its own kind, because the
+	// methods for tasks differ. So a caller of one generation cannot use a task of the other generation.
 	legacyTaskID idKind = 'l'
 	modernTaskID idKind = 'm'
-	// listCursorID is a position in a list of tasks.
+	// listCursorID is a cursor, which identifies the next page of a list of tasks.
 	listCursorID idKind = 'c'
 )
 
-// A sealedID identifies an object of a server. Own is the server's ID of the object.
+// A sealedID is the content of a sealed ID: its kind, the server, and the server's own task ID or cursor.
 type sealedID struct {
 	Kind   idKind
 	Server drawbridge.ServerID
 	Own    string
 }
 
-// sealID returns the sealed ID for a principal in URL-safe Base64, so that it can be used in a header.
+// sealID returns the text of the sealed ID for a principal. It is URL-safe Base64, so that it can be sent in an HTTP
+// header.
 func (s tokenSealer) sealID(principal string, t sealedID) string {
 	return t.encode(s.idKeys[0], principal)
 }
@@ -58,8 +61,8 @@ func (t sealedID) encode(key []byte, principal string) string {
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// openID opens an ID that was sealed with any of the keys for this principal and kind. It returns false for any other
-// ID.
+// openID returns the content of a sealed ID. It returns false unless the ID was sealed for this principal and kind,
+// with any of the keys.
 func (s tokenSealer) openID(principal, text string, kind idKind) (sealedID, bool) {
 	t, ok := parseSealedID(text)
 	if !ok || t.Kind != kind {

@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// A Shell starts commands for cards that execute commands. An implementation may run them in an editor or in a
-// container.
+// A Shell starts the commands of tools that execute commands. An implementation may run them on this machine, in an
+// editor or in a container.
 type Shell interface {
-	// Start starts a command. ctx limits only the start, not the command.
+	// Start starts a command. The end of ctx cancels only the start; a command that has started continues.
 	Start(ctx context.Context, c ShellCommand) (RunningCommand, error)
 }
 
@@ -17,24 +17,25 @@ type ShellCommand struct {
 	Line string
 	// Dir is the working directory, an absolute path.
 	Dir string
-	// Profile is the profile of the client that runs the command. It is NoProfile for the person at the command line and
-	// for the agent.
+	// Profile is the configured profile of the client whose call runs the command. It is NoProfile for the person at
+	// the command line and for Drawbridge's own agent.
 	Profile Profile
-	// Env are variables that are added to the environment of the shell, in the form "name=value".
+	// Env contains variables that are added to the environment of the command, in the form "name=value".
 	Env []string
-	// Stdout and Stderr receive the output until the command is done. Each is written from one goroutine.
+	// Stdout and Stderr receive the output of the command. Each of them is written from one goroutine, and not after
+	// the command is done.
 	Stdout, Stderr io.Writer
 }
 
-// A RunningCommand is a started command with all processes that it started. Its methods may be called from several
-// goroutines.
+// A RunningCommand is a command that was started, including all processes that the command started. Its methods may be
+// called from several goroutines.
 type RunningCommand interface {
 	// Done returns a channel that is closed when all these processes have ended and their output has been written.
 	Done() <-chan struct{}
-	// Status returns how the command ended: its exit code, or -1 and a text such as "signal: killed". Call it only after
-	// the command is done.
+	// Status returns the exit code of the command. For a command that did not exit by itself, it returns -1 and a text
+	// such as "signal: killed". It must be called only after the channel of Done is closed.
 	Status() (exitCode int, signal string)
-	// Stop ends all these processes, and waits until they have ended. If ctx ends, it kills them without a further wait.
-	// It returns an error if a process remains.
+	// Stop asks all these processes to end, and kills those that do not end after a grace period. If ctx ends, it kills
+	// them immediately. It waits until the processes have ended, and returns an error if a process remains.
 	Stop(ctx context.Context) error
 }

@@ -14,12 +14,14 @@ import (
 )
 
 // A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them with "skills/list" and returns
-// one with "skills/get". The files of a skill are resources of the server. With "directoryRead" the server also lists
-// directories. It sends no notification when its skills change; a list only has a cache time. So the deck does not
-// enrol skills: it requests them from the server when a caller requests them, as this caller. Package skillmerge
-// decides which server owns a skill.
+// one skill with "skills/get". The files of a skill are resources of the server. If the extension's settings have
+// "directoryRead", the server also lists directories with "resources/directory/read". The server sends no notification
+// when its skills change; a list of skills only has a cache time. So the deck does not enrol skills. When a caller
+// requests skills, the deck requests them from the servers on behalf of this caller. Package skillmerge decides which
+// server owns a skill.
 
-// resolveSkill finds the target of a request about a skill or a directory. For skills/list, use [Deck.List].
+// resolveSkill sets s.target for skills/get and resources/directory/read. For any other method, and if no visible
+// server supports the method, it returns the fault for an unknown method. skills/list is handled by [Deck.List].
 func (d *Deck) resolveSkill(ctx context.Context, s *callState) error {
 	can := hasSkills
 	switch s.call.Method {
@@ -48,7 +50,7 @@ func (d *Deck) resolveSkill(ctx context.Context, s *callState) error {
 }
 
 // serversWith returns the visible servers for which can returns true. If there is none, it waits for servers that are
-// about to appear, and then looks again.
+// starting, and searches again.
 func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can func(*serverState) bool) []*serverState {
 	look := func() (out []*serverState) {
 		v := d.view.Load()
@@ -69,12 +71,12 @@ func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can fu
 
 func hasSkills(m *serverState) bool { return m.skills }
 
-// skillServer returns the description of the server for package skillmerge.
+// skillServer returns the data about the server that package skillmerge needs.
 func (m *serverState) skillServer() skillmerge.Server {
 	return skillmerge.Server{ID: m.ID, Row: m.ConfigHash, Listing: m.listing}
 }
 
-// newResourceTree returns a tree of the listed and claimed resources by path, with their servers.
+// newResourceTree returns a tree of the servers by the public URIs of their listed and claimed resources.
 func (v *view) newResourceTree() *skillmerge.ResourceTree {
 	return skillmerge.NewResourceTree(func(add func(string, drawbridge.ServerID)) {
 		for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
@@ -85,7 +87,8 @@ func (v *view) newResourceTree() *skillmerge.ResourceTree {
 	})
 }
 
-// skillProblems returns the name clashes and the omitted items of a server's skills.
+// skillProblems returns the clashes of a server's skills with items of other servers, and the skills that are not
+// shown.
 func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftOut []OmittedItem) {
 	notes := d.skills.Problems(id)
 	for _, c := range notes.Clashes {
@@ -98,8 +101,8 @@ func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftO
 	return clashes, leftOut
 }
 
-// listSkills returns the result of skills/list. If a server fails, the skills of its last answer are used. It returns
-// an error only if no server has ever answered.
+// listSkills returns the result of skills/list. For a server that fails, it uses the skills of the server's last
+// successful answer. It returns an error if no visible server has skills, or if none of them has ever answered.
 func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, error) {
 	members := d.serversWith(ctx, caller, hasSkills)
 	if len(members) == 0 {
@@ -130,7 +133,8 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	return list, nil
 }
 
-// visibleSkills returns the skills that are visible to the caller, without their hidden resources.
+// visibleSkills returns the skills in s that are visible to the caller. Resources that are hidden from the caller are
+// removed from them.
 func (v *view) visibleSkills(caller drawbridge.Caller, s *skillmerge.Set) (items []json.RawMessage) {
 	for _, item := range s.Items {
 		uri := rawjson.GetString(item, "uri")
@@ -147,7 +151,9 @@ func (v *view) visibleSkills(caller drawbridge.Caller, s *skillmerge.Set) (items
 	return items
 }
 
-// findSkillOwner returns the target for a URI that is part of a server's skill.
+// findSkillOwner returns the call target for a URI that belongs to a skill in the servers' lists of skills. It returns
+// false if no skill contains the URI. It also returns false if at most one visible server has skills or resources,
+// because then the owner is known without the lists.
 func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	var members []*serverState
 	others := 0
@@ -173,8 +179,9 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 	return callTarget{}, false
 }
 
-// probeSkill requests a skill that no server lists from each server with skills, in order, because lists may be
-// incomplete. It returns the first server that has the skill. Each request is a normal call, with guards and audit.
+// probeSkill searches for a skill that is in no list of skills, because such lists may be incomplete. It sends
+// skills/get to each visible server with skills, one after another, and returns the call target at the first server
+// that has the skill. The guards decide on each of these requests, and the audit records it.
 func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if !skillmerge.IsSkillURI(uri) {
 		return callTarget{}, false
@@ -197,21 +204,21 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 	return callTarget{}, false
 }
 
-// The limits for the skills of one server.
+// The limits for one server's list of skills: its pages, its skills and its size in bytes. A longer list is truncated.
 const (
 	maxSkillPages = 100
 	maxSkills     = 10_000
 	maxSkillBytes = 16 << 20
 	// skillListTimeout is the maximum time for fetching one server's list of skills.
 	skillListTimeout = 10 * time.Second
-	// maxRouteAge is the maximum age of the lists that are used to find the owner of a URI. It applies regardless of the
-	// cache time of the servers.
+	// maxRouteAge is the maximum age of the lists of skills that findSkillOwner uses. It replaces the cache time that
+	// the servers sent.
 	maxRouteAge = time.Minute
 )
 
-// collectSkills returns the servers' skills that the caller's principal may see. It requests a list again if the list
-// is older than age, or than the server's cache time if age is 0. If no server has ever answered, it returns the error
-// of the first server.
+// collectSkills returns the skills of these servers, as the servers list them for the caller's principal. Lists are
+// cached. A list is requested again if it is older than age, or, if age is 0, older than the cache time that the server
+// sent. If no server has ever answered, collectSkills returns the first server's error.
 func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, members []*serverState,
 	age time.Duration) (*skillmerge.Set, error) {
 	catalogues := make([]*skillmerge.ServerSkills, 0, len(members))
@@ -244,7 +251,8 @@ func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, memb
 	return s, nil
 }
 
-// fetchSkills requests all skills of a server, page by page, up to the limits.
+// fetchSkills requests a server's list of skills, page by page. A list that exceeds a limit is truncated and marked as
+// truncated.
 func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *skillmerge.ServerSkills,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, skillListTimeout)
@@ -293,11 +301,11 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 	}
 }
 
-// Results about directories and skills also list resources. Resources that are hidden from the caller must be removed
-// from them.
+// The results of resources/directory/read and skills/get contain lists of resources. Resources that are hidden from the
+// caller must be removed from these lists.
 
-// hideResources removes the resources that are hidden from the caller from the result of resources/directory/read or
-// skills/get. The URIs in the result are the server's own.
+// hideResources returns the result of a call without the resources that are hidden from the caller. It changes only
+// results of resources/directory/read and skills/get. The URIs in the result must be the server's own.
 func (d *Deck) hideResources(caller drawbridge.Caller, method string, t callTarget,
 	result json.RawMessage) json.RawMessage {
 	v := d.view.Load()
@@ -312,8 +320,8 @@ func (d *Deck) hideResources(caller drawbridge.Caller, method string, t callTarg
 	return naming.RemoveHidden(result, hidden, "resources")
 }
 
-// hidesResource reports whether a resource of the server is hidden from the caller. uri is the caller's URI of the
-// resource.
+// hidesResource reports whether a resource of the server is hidden from the caller. uri is the URI that the caller
+// uses, and own is the server's own URI.
 func (v *view) hidesResource(caller drawbridge.Caller, m *serverState, uri, own string) bool {
 	if it := v.resources.findByOwnName(m.ID, own); it != nil {
 		return !v.resources.visibleTo(caller, it)

@@ -16,18 +16,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// unwatchTimeout limits the time to update the watched items of servers, after a failure or at the end of a session.
+// unwatchTimeout limits the time for sending servers their remaining watched items, after a failed subscription or at
+// the end of a session.
 const unwatchTimeout = 5 * time.Second
 
-// A watchRequest is a requested subscription, with the server's own name of the item.
+// A watchRequest is a requested subscription, with the server's own URI or task ID of the item.
 type watchRequest struct {
 	sub     subscription
 	ownName string
 }
 
-// Subscribe subscribes the caller to resources, with one request to each server. A session has at most one subscription
-// to a URI, even if it subscribes again. A caller without a session must unsubscribe as often as it subscribed. The
-// error is a *drawbridge.UnwatchedError with the URIs that could not be subscribed to.
+// Subscribe subscribes the caller to the resources with these public URIs. It sends each server one update, even for
+// several URIs. A second subscription of the same session to the same URI has no effect. A caller without a session
+// must call Unsubscribe as often as Subscribe. The error is a *drawbridge.UnwatchedError with the URIs whose
+// subscription failed; the caller is subscribed to the others.
 func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
 	var failed drawbridge.UnwatchedError
 	entries := map[string]*audit.LoggedCall{}
@@ -75,8 +77,9 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 	return nil
 }
 
-// addSubscriptions adds subscriptions of one caller at a server, and sends the server the new set of watched items. It
-// returns the subscriptions that failed, and the reason.
+// addSubscriptions adds subscriptions of one caller to items of one server. If an item was not watched before, it sends
+// the server the new set of watched items. refused are the subscriptions that failed and were removed again; err is the
+// reason.
 func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID, claims ...watchRequest) (
 	refused []watchRequest, err error) {
 	first := claims[0].sub
@@ -124,7 +127,7 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 	return refused, err
 }
 
-// isIn reports whether the set contains the requested item.
+// isIn reports whether w contains the item of the requested subscription.
 func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 	if c.sub.Topic == topicTask {
 		return slices.Contains(w.Tasks, c.ownName)
@@ -132,8 +135,8 @@ func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 	return slices.Contains(w.URIs, c.ownName)
 }
 
-// resyncWatches sends the server the remaining watched items after a failure. The caller must hold the server's lock.
-// ctx may already have ended.
+// resyncWatches sends the server the items that are still watched after subscriptions have failed. The caller must hold
+// the server's lock; see lockServer. It works even if ctx has ended.
 func (d *Deck) resyncWatches(ctx context.Context, server drawbridge.ServerID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTimeout)
 	defer cancel()
@@ -142,13 +145,14 @@ func (d *Deck) resyncWatches(ctx context.Context, server drawbridge.ServerID) {
 	}
 }
 
-// Unsubscribe removes subscriptions that Subscribe added. A URI without a subscription is not an error.
+// Unsubscribe removes the caller's subscriptions to the resources with these public URIs. A URI without a subscription
+// is not an error.
 func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
 	return d.removeSubscriptions(ctx, caller, topicURI, uris...)
 }
 
-// removeSubscriptions removes subscriptions of a caller. It sends a server its new set of watched items if an item has
-// lost its last subscriber.
+// removeSubscriptions removes the caller's subscriptions to the items with these public URIs or IDs. If one of a
+// server's items has lost its last subscriber, it sends the server the new set of watched items.
 func (d *Deck) removeSubscriptions(ctx context.Context, caller drawbridge.Caller, topic watchTopic,
 	public ...string) error {
 	subs := map[drawbridge.ServerID][]subscription{}
@@ -181,8 +185,9 @@ func (d *Deck) removeFromServer(ctx context.Context, server drawbridge.ServerID,
 	return d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server))
 }
 
-// ForwardNotification forwards a notification of the caller to its servers: changed roots, or a notification of an
-// extension. It does nothing for a caller without a session, because such a caller has no server sessions of its own.
+// ForwardNotification forwards a notification of a client, such as changed roots, to the servers that it concerns; see
+// [Upstream]. It does nothing for a caller without a session, because no connection to a server belongs to such a
+// caller alone.
 func (d *Deck) ForwardNotification(ctx context.Context, caller drawbridge.Caller, method string,
 	params json.RawMessage) {
 	if caller.Session != "" {
@@ -190,8 +195,8 @@ func (d *Deck) ForwardNotification(ctx context.Context, caller drawbridge.Caller
 	}
 }
 
-// EndSession removes the session's subscriptions and closes the upstream connections of the session. It does nothing
-// for a caller without a session.
+// EndSession removes the subscriptions of the caller's session, and closes the connections to servers that were opened
+// for this session alone. It does nothing for a caller without a session.
 func (d *Deck) EndSession(caller drawbridge.Caller) {
 	if caller.Session == "" {
 		return
@@ -211,7 +216,8 @@ func (d *Deck) EndSession(caller drawbridge.Caller) {
 	d.upstream.EndSession(caller.Session)
 }
 
-// SetLogLevel requests log messages of this level and above for the caller's session.
+// SetLogLevel requests from the servers log messages of this level and above for the caller's session. For a level that
+// MCP does not define, it returns an InvalidInput fault.
 func (d *Deck) SetLogLevel(ctx context.Context, caller drawbridge.Caller, level string) error {
 	switch level {
 	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":

@@ -9,17 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A subscriptionTable counts the callers' subscriptions to resources and tasks, so that each item is watched only once
-// at its server. The zero value is ready to use.
+// A subscriptionTable stores the callers' subscriptions to resources and tasks. It counts the subscriptions to each
+// item, because a server needs to be updated only for the first and the last of them. The zero value is ready to use.
 type subscriptionTable struct {
 	mu sync.Mutex
-	// bySubscription has the state of each subscription. counts has the number of subscriptions by server, watched item
-	// and public name.
+	// bySubscription contains the state of each subscription. counts contains the number of subscriptions by server,
+	// watched item, and public URI or ID.
 	bySubscription map[subscription]*subscriptionState
 	bySubscriber   map[subscriber]map[subscription]bool // the same subscriptions, by subscriber
 	counts         map[drawbridge.ServerID]map[watchedItem]map[string]int
-	// serverLocks has a lock for each server: a channel with a buffer of one. Only the holder of the lock may send the
-	// server the watched items, so that the last update is the newest.
+	// serverLocks contains a lock for each server: a channel with a buffer of one. Only the holder of the lock may send
+	// the server its watched items, so that an older set never replaces a newer one.
 	serverLocks map[drawbridge.ServerID]chan struct{}
 }
 
@@ -38,27 +38,30 @@ type watchedItem struct {
 	Own   string
 }
 
-// A subscription is the subscription of one caller to a resource or task, identified by its public URI or ID.
+// A subscription identifies a subscription of one subscriber to a resource or task. Public is the public URI or task ID
+// that the subscriber used.
 type subscription struct {
 	Principal, Session string
 	Topic              watchTopic
 	Public             string
 }
 
-// A subscriber is a session, or all callers of a principal that have no session.
+// A subscriber is one session of a principal, or, with an empty session, all callers of the principal without a
+// session.
 type subscriber struct{ principal, session string }
 
 func (s subscription) subscriber() subscriber { return subscriber{s.Principal, s.Session} }
 
-// A subscriptionState is the state of a subscription. times counts the subscriptions of callers without a session; for
-// a session it is 1.
+// A subscriptionState is the state of a subscription: the server, the server's own URI or ID of the item, and a
+// counter. times is how often callers without a session have subscribed; for a session it is always 1.
 type subscriptionState struct {
 	server drawbridge.ServerID
 	own    string
 	times  int
 }
 
-// lockServer waits until the caller holds the lock of the server. Call done to release the lock.
+// lockServer waits until it has acquired the lock of the server, or until ctx ends. The caller must call done to
+// release the lock.
 func (w *subscriptionTable) lockServer(ctx context.Context, server drawbridge.ServerID) (done func(), err error) {
 	w.mu.Lock()
 	if w.serverLocks == nil {
@@ -78,7 +81,8 @@ func (w *subscriptionTable) lockServer(ctx context.Context, server drawbridge.Se
 	}
 }
 
-// Add adds a subscription. It reports whether the item is new, so that the server must be updated.
+// Add adds a subscription to the item with the server's own URI or ID own. It returns true if no caller had subscribed
+// to the item before. Then the server must be sent the new set of watched items.
 func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, own string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,8 +115,8 @@ func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, ow
 	return isNew
 }
 
-// Remove removes a subscription. It reports whether the item has lost its last subscription, so that the server must be
-// updated.
+// Remove removes a subscription. It returns true if this was the last subscription to the item. Then the server must be
+// sent the new set of watched items.
 func (w *subscriptionTable) Remove(sub subscription) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +130,8 @@ func (w *subscriptionTable) Remove(sub subscription) bool {
 	return w.dropSubscription(sub, h)
 }
 
-// dropSubscription removes a subscription, with the same result as Remove. The caller must hold mu.
+// dropSubscription removes a subscription regardless of its counter, and returns the same result as Remove. The caller
+// must hold mu.
 func (w *subscriptionTable) dropSubscription(sub subscription, h *subscriptionState) bool {
 	w.unindex(sub)
 	item := watchedItem{sub.Topic, h.own}
@@ -151,7 +156,8 @@ func (w *subscriptionTable) unindex(sub subscription) {
 	}
 }
 
-// dropSession removes the caller's subscriptions, and returns the servers that must be updated.
+// dropSession removes all subscriptions of the caller's session. It returns the servers that must be sent a new set of
+// watched items.
 func (w *subscriptionTable) dropSession(caller drawbridge.Caller) []drawbridge.ServerID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +170,7 @@ func (w *subscriptionTable) dropSession(caller drawbridge.Caller) []drawbridge.S
 	return slices.Sorted(maps.Keys(tell))
 }
 
-// ForgetServer removes the subscriptions of a removed server.
+// ForgetServer removes all subscriptions to items of a server that is not configured any more.
 func (w *subscriptionTable) ForgetServer(server drawbridge.ServerID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +209,8 @@ func (w *subscriptionTable) watchedAt(server drawbridge.ServerID) drawbridge.Wat
 	return out
 }
 
-// taskWatchers returns the principals that watch a server's task. The keys are the public task IDs of the principals.
+// taskWatchers returns the principals that subscribed to a server's task. The keys are the sealed task IDs with which
+// they subscribed.
 func (w *subscriptionTable) taskWatchers(server drawbridge.ServerID, own string) map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +226,7 @@ func (w *subscriptionTable) taskWatchers(server drawbridge.ServerID, own string)
 	return out
 }
 
-// watchedURIs returns the public URIs with which callers watch a server's resource, sorted.
+// watchedURIs returns the public URIs with which callers subscribed to a server's resource, sorted.
 func (w *subscriptionTable) watchedURIs(server drawbridge.ServerID, own string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,30 +7,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// taskHolders stores which principal holds which tasks. It is safe for concurrent use. The zero value is empty.
+// taskHolders stores which principals may see which tasks. It is safe for concurrent use. The zero value is empty.
 //
-// A sealed ID proves its principal without a table. But if several principals share a server, the server's lists of
-// tasks and its notifications do not show to which principal a task belongs. A task in them is shown only to a
-// principal that holds the task. A principal holds a task if the deck issued its ID to the principal, or if the
-// principal sent the ID. A task that is not stored here is not shown.
+// A request with a sealed ID proves that the task belongs to the principal, without a table. But if several principals
+// share a server, its lists of tasks and its notifications do not tell to which principal a task belongs. So the deck
+// shows a task in them only to principals that hold the task. A principal holds a task if the deck issued the task's
+// sealed ID to the principal, or if the principal sent the sealed ID. Tasks that were removed from this table, or were
+// stored before a restart, are not shown in lists until their ID is used again.
 type taskHolders struct {
 	mu sync.Mutex
-	// holders has, for each task, the sealed IDs by principal.
+	// holders contains, for each task, the principals that hold it, with their sealed IDs of the task.
 	holders map[sealedID]map[string]string
-	// oldestFirst has each principal's tasks, oldest first. total is the number of all these tasks.
+	// oldestFirst contains the tasks that each principal holds, oldest first. total is the number of all its entries.
 	oldestFirst map[string][]sealedID
 	total       int
 }
 
 const (
-	// maxHeldTasks is the maximum number of tasks of one principal, and maxHeldTasksTotal of all principals.
+	// maxHeldTasks is the maximum number of tasks that one principal holds. maxHeldTasksTotal is the maximum for all
+	// principals together.
 	maxHeldTasks      = 4096
 	maxHeldTasksTotal = 65536
 )
 
-// Add stores that a principal holds a task under the sealed ID text. If the principal has too many tasks, its oldest
-// task is removed. If there are too many tasks in total, the oldest task of the principal with the most tasks is
-// removed.
+// Add stores that a principal holds a task. text is the principal's sealed ID of the task. If the principal already
+// holds maxHeldTasks tasks, its oldest task is removed. If there are maxHeldTasksTotal tasks, the oldest task of the
+// principal with the most tasks is removed.
 func (h *taskHolders) Add(principal string, t sealedID, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +57,7 @@ func (h *taskHolders) Add(principal string, t sealedID, text string) {
 	h.total++
 }
 
-// evictOldest removes a principal's oldest task. The caller must hold mu.
+// evictOldest removes the oldest task of a principal. The caller must hold mu.
 func (h *taskHolders) evictOldest(principal string) {
 	t := h.oldestFirst[principal][0]
 	if h.oldestFirst[principal] = h.oldestFirst[principal][1:]; len(h.oldestFirst[principal]) == 0 {
@@ -76,7 +78,7 @@ func (h *taskHolders) largestHolder() (principal string) {
 	return principal
 }
 
-// sealedIDOf returns the sealed ID under which a principal holds a task.
+// sealedIDOf returns a principal's sealed ID of a task; ok is false if the principal does not hold the task.
 func (h *taskHolders) sealedIDOf(principal string, t sealedID) (text string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +86,7 @@ func (h *taskHolders) sealedIDOf(principal string, t sealedID) (text string, ok 
 	return text, ok
 }
 
-// principalsByID returns the principals that hold a task, by their sealed IDs. The map is new.
+// principalsByID returns the principals that hold a task. The keys are their sealed IDs of the task.
 func (h *taskHolders) principalsByID(t sealedID) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +97,7 @@ func (h *taskHolders) principalsByID(t sealedID) map[string]string {
 	return out
 }
 
-// ForgetServer removes the tasks of a removed server.
+// ForgetServer removes all tasks of a server that is not configured any more.
 func (h *taskHolders) ForgetServer(server drawbridge.ServerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,17 +11,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A taskTranslator converts task IDs between one principal and one server. It replaces the server's IDs with sealed IDs
-// in results, and the sealed IDs with the server's IDs in requests.
+// A taskTranslator converts task IDs in the messages between one principal and one server. In messages of the server,
+// it replaces the server's own IDs with sealed IDs. In messages of the principal, it replaces the sealed IDs with the
+// server's own IDs.
 type taskTranslator struct {
 	deck         *Deck
 	principal    string
 	server       drawbridge.ServerID
 	perPrincipal bool
 	form         idKind
-	// serverEra is the protocol generation that is used with the server for this caller; zero if it is not known yet.
+	// serverEra is the protocol generation that the upstream uses with the server for this caller; zero before the
+	// server's first listing.
 	serverEra drawbridge.ProtocolEra
-	// offered is the server's legacy task capabilities, if the connection is legacy.
+	// offered is the server's task capabilities if serverEra is Legacy; otherwise nil.
 	offered json.RawMessage
 }
 
@@ -43,9 +45,9 @@ func (d *Deck) taskTranslatorFor(m *serverState, caller drawbridge.Caller) taskT
 	return k
 }
 
-// maySendTaskParam reports whether the member "task" of a request may be sent to the server. A modern caller may send
-// it only to a modern server, because a legacy server would obey it although it means nothing. A legacy caller may not
-// send it to a modern server, so that the server answers without a task.
+// maySendTaskParam reports whether the member "task" of the caller's request may be sent to the server. In the legacy
+// protocol this member requests a task; in the modern protocol it has no meaning. A modern caller's member is not sent
+// to a legacy server, which would create a task. A legacy caller's member is not sent to a modern server.
 func (k taskTranslator) maySendTaskParam(caller drawbridge.Caller) bool {
 	if caller.Era == drawbridge.Modern {
 		return k.serverEra == drawbridge.Modern
@@ -53,8 +55,9 @@ func (k taskTranslator) maySendTaskParam(caller drawbridge.Caller) bool {
 	return k.serverEra != drawbridge.Modern
 }
 
-// translateCreatedTask seals the ID of the task that the call became, and the related task IDs of the result. asked
-// reports whether the caller requested a task.
+// translateCreatedTask replaces the task IDs in the result of tools/call with sealed IDs. If the server answered with a
+// task, the result contains the ID of this task. asked reports whether the request asked for a task. It returns a fault
+// if the server answered with a modern task although the caller's protocol is legacy.
 func (k taskTranslator) translateCreatedTask(result drawbridge.Result, asked bool) (drawbridge.Result, error) {
 	if !rawjson.MayContain(result.Raw, `"taskId"`) {
 		return result, nil
@@ -71,8 +74,9 @@ func (k taskTranslator) translateCreatedTask(result drawbridge.Result, asked boo
 	return result, nil
 }
 
-// issueID returns the sealed ID of a task, and stores that the principal holds the task. Use it only for results of the
-// principal's own requests.
+// issueID returns the sealed ID of the task with the server's own ID own, and stores that the principal holds the task.
+// It must be used only for tasks that belong to the principal: in results of the principal's requests, or if each
+// principal has its own process of the server.
 func (k taskTranslator) issueID(own string) string {
 	t := sealedID{Kind: k.form, Server: k.server, Own: own}
 	if text, ok := k.deck.taskHolders.sealedIDOf(k.principal, t); ok {
@@ -83,8 +87,8 @@ func (k taskTranslator) issueID(own string) string {
 	return text
 }
 
-// knownID returns the sealed ID of a task in a message that the principal did not request. If principals share the
-// server, ok is false unless the principal holds the task.
+// knownID returns the sealed ID of a task for a message that may be about a task of another principal, such as a
+// notification. If several principals share the server's process, ok is false unless the principal holds the task.
 func (k taskTranslator) knownID(own string) (text string, ok bool) {
 	if k.perPrincipal {
 		return k.issueID(own), true
@@ -92,15 +96,16 @@ func (k taskTranslator) knownID(own string) (text string, ok bool) {
 	return k.deck.taskHolders.sealedIDOf(k.principal, sealedID{Kind: k.form, Server: k.server, Own: own})
 }
 
-// rewriteID replaces the task ID at path, if there is one, with its sealed ID.
+// rewriteID returns the object with the server's own task ID at path replaced with its sealed ID. If there is no task
+// ID, the object is unchanged.
 func (k taskTranslator) rewriteID(object json.RawMessage, path ...string) json.RawMessage {
 	return naming.ReplaceID(object, k.issueAnyID, path...)
 }
 
 func (k taskTranslator) issueAnyID(own string) (string, bool) { return k.issueID(own), true }
 
-// rewriteResponse seals the related task IDs of a result. If caller and server use different protocol generations, it
-// removes them.
+// rewriteResponse returns a result with the related task IDs in "_meta" replaced with sealed IDs. If caller and server
+// use different protocol generations, it removes them, because the caller could not use them.
 func (k taskTranslator) rewriteResponse(result json.RawMessage) json.RawMessage {
 	switch {
 	case !rawjson.MayContain(result, naming.RelatedTaskMarker):
@@ -111,8 +116,8 @@ func (k taskTranslator) rewriteResponse(result json.RawMessage) json.RawMessage 
 	return naming.ReplaceRelatedTaskIDs(result, k.issueAnyID)
 }
 
-// rewriteNotification seals the related task IDs of a message that the principal did not request, like rewriteResponse.
-// It returns false if the principal does not hold the task.
+// rewriteNotification does the same as rewriteResponse for the params of a notification or request from the server. It
+// returns false if the message is about a task that the principal must not see; see knownID.
 func (k taskTranslator) rewriteNotification(params json.RawMessage) (json.RawMessage, bool) {
 	if !rawjson.MayContain(params, naming.RelatedTaskMarker) {
 		return params, true
@@ -128,14 +133,14 @@ func (k taskTranslator) rewriteNotification(params json.RawMessage) (json.RawMes
 	return naming.ReplaceRelatedTaskIDs(params, k.knownID), true
 }
 
-// isMixedEra reports whether caller and server use different protocol generations.
+// isMixedEra reports whether the caller and the server are known to use different protocol generations.
 func (k taskTranslator) isMixedEra() bool {
 	return k.serverEra != 0 && (k.serverEra == drawbridge.Modern) != (k.form == modernTaskID)
 }
 
-// requestEdits returns the edits that replace the sealed task ID in the _meta of a request with the server's ID. An ID
-// that does not belong to the server is removed. So the server does not receive task IDs of other servers or
-// principals.
+// requestEdits returns the edits that replace the sealed ID of the related task in the "_meta" of a request with the
+// server's own ID. If the ID was not sealed for this principal and server, it is removed. So a server never gets task
+// IDs of other servers or principals.
 func (k taskTranslator) requestEdits(params json.RawMessage) []rawjson.Edit {
 	if !rawjson.MayContain(params, naming.RelatedTaskMarker) || rawjson.Get(params, "_meta",
 		mcp.MetaRelatedTask) == nil {
@@ -148,7 +153,8 @@ func (k taskTranslator) requestEdits(params json.RawMessage) []rawjson.Edit {
 	return []rawjson.Edit{rawjson.Drop("_meta", mcp.MetaRelatedTask)}
 }
 
-// wrapPeer returns a peer that translates the task IDs in the server's messages to the caller.
+// wrapPeer returns a peer that translates the task IDs in the messages that the server sends to the caller during a
+// call. For a nil peer it returns nil.
 func (k taskTranslator) wrapPeer(peer drawbridge.Peer) drawbridge.Peer {
 	if peer == nil {
 		return nil
@@ -161,7 +167,7 @@ type taskPeer struct {
 	translator taskTranslator
 }
 
-// Notify forwards a notification, unless it is about a task that the principal does not hold.
+// Notify forwards a notification to the caller. It drops a notification about a task that the principal must not see.
 func (p taskPeer) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	params, ok := p.translator.rewriteNotification(params)
 	if !ok {
@@ -170,10 +176,11 @@ func (p taskPeer) Notify(ctx context.Context, method string, params json.RawMess
 	return p.Peer.Notify(ctx, method, params)
 }
 
-// Request forwards a request and returns its answer. A request about a task that the principal does not hold is
-// refused.
+// Request forwards a request to the caller and returns the answer. It returns a fault for a request about a task that
+// the principal must not see.
 func (p taskPeer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	// The caller runs such a task for the server, so the task ID is the caller's own.
+	// This request is about a task that the caller runs for the server. The caller chose the task ID, so it is not
+	// translated.
 	if strings.HasPrefix(method, "tasks/") {
 		return p.Peer.Request(ctx, method, params)
 	}

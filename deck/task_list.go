@@ -9,9 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// listTasks answers tasks/list of 2025-11-25 with the tasks of the caller's principal. The tasks are in configuration
-// order of the servers, then in the order of each server. If a server's page has a next cursor, the deck's page ends
-// there. A server that fails is skipped, so that the tasks of other servers are still listed.
+// listTasks sets the result of tasks/list, a method of protocol version 2025-11-25, to the tasks of the caller's
+// principal. The servers are in configuration order, and the tasks of a server are in the server's order. The page that
+// the caller gets ends after the first server's page that has a next cursor. A server that fails is skipped. But if the
+// page begins at a cursor in the failed server's list, or ctx has ended, listTasks returns the error.
 func (d *Deck) listTasks(ctx context.Context, s *callState) error {
 	call := s.call
 	if err := d.checkTaskMethod(call.Caller, call.Method); err != nil {
@@ -58,8 +59,9 @@ func (d *Deck) listTasks(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// taskListStart returns the servers whose tasks the caller can list. It also returns where to start: the index of a
-// server, and the cursor in the server's list.
+// taskListStart returns the servers whose tasks the caller can list. It also returns the start of the requested page:
+// at is the index of a server, and cursor is the position in this server's list. Without a cursor in the params, these
+// are 0 and "".
 func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at int, cursor string, err error) {
 	v := d.view.Load()
 	for _, m := range v.servers {
@@ -81,7 +83,7 @@ func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at i
 	return nil, 0, "", invalidParamsFault(call.Method, errors.New("unknown cursor: start again without one"))
 }
 
-// fetchPage requests one page of tasks from the server.
+// fetchPage requests the page of tasks at the cursor from the server; an empty cursor means the first page.
 func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cursor string) (json.RawMessage, error) {
 	edits := append(k.requestEdits(call.Params), rawjson.Drop("cursor"))
 	if cursor != "" {
@@ -97,8 +99,8 @@ func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cur
 	return pass.Apply(ctx, result.Raw)
 }
 
-// rewriteListItem returns an item of a server's list with the sealed ID of its task. If principals share the server, it
-// returns false for a task that the principal does not hold.
+// rewriteListItem returns a task object of a server's list with the task ID replaced with the sealed ID. It returns
+// false for an item without a task ID, and for a task that the principal must not see; see knownID.
 func (k taskTranslator) rewriteListItem(item json.RawMessage) (json.RawMessage, bool) {
 	own, ok := rawjson.DecodeString(rawjson.Get(item, "taskId"))
 	if !ok {

@@ -11,16 +11,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A task is a call that continues after its response. The caller polls, answers and cancels the task by its ID. There
-// are two forms. In the modern extension (SEP-2663) the server decides whether a call becomes a task. In the experiment
-// of 2025-11-25 the caller decides. Tasks work only between a caller and a server with the same form. A server with the
-// other form is called in such a way that it answers without a task. Some tools of 2025-11-25 can only run as tasks.
-// For a caller that requested no task, the upstream runs the task and returns its result.
+// A task is a call that continues after the server has responded. The caller uses the ID of the task to poll its state,
+// to send input, and to cancel it. There are two forms of tasks. In the modern extension (SEP-2663) the server decides
+// whether a call becomes a task. In the experimental form of version 2025-11-25, the legacy form, the caller decides.
+// Tasks work only between a caller and a server with the same form. For a server with the other form, the deck changes
+// the request so that the server answers without a task. Some tools of 2025-11-25 can only run as tasks. If the caller
+// requested no task, the upstream waits until the task has ended, and returns its result.
 
-// taskKind is the kind of a task in questions to guards and in records.
+// taskKind is the value of [Question].Kind and of the kind in audit records for a task.
 const taskKind = "task"
 
-// resolveTask finds the task that the params of a request name.
+// resolveTask sets s.target to the task whose ID is in the params of a request.
 func (d *Deck) resolveTask(_ context.Context, s *callState) error {
 	if err := d.checkTaskMethod(s.call.Caller, s.call.Method); err != nil {
 		return err
@@ -36,7 +37,9 @@ func (d *Deck) resolveTask(_ context.Context, s *callState) error {
 	return d.findTask(s, id)
 }
 
-// findTask sets the target to the task with this sealed ID, if the caller may use the task.
+// findTask sets s.target to the task with this sealed ID. It returns the fault for an unknown task if the ID was not
+// sealed for the caller's principal and protocol generation. It returns the same fault if the server is unknown or
+// hidden.
 func (d *Deck) findTask(s *callState, id string) error {
 	t, ok := d.sealer.openID(s.call.Caller.Principal, id, taskFormOf(s.call.Caller))
 	v := d.view.Load()
@@ -53,13 +56,14 @@ func (d *Deck) findTask(s *callState, id string) error {
 	return nil
 }
 
-// rememberHolder stores that the caller's principal holds the task of the call.
+// rememberHolder stores in taskHolders that the caller's principal holds the task in s.target.
 func (d *Deck) rememberHolder(s *callState) {
 	t := sealedID{Kind: taskFormOf(s.call.Caller), Server: s.target.spec.Server, Own: s.target.ownName}
 	d.taskHolders.Add(s.call.Caller.Principal, t, string(s.target.spec.Name))
 }
 
-// rewriteTaskParams sets s.sent to the request for the server, with the server's own task IDs.
+// rewriteTaskParams sets s.sent to a copy of the request in which the sealed task IDs are replaced with the server's
+// own IDs.
 func (d *Deck) rewriteTaskParams(_ context.Context, s *callState) error {
 	d.rememberHolder(s)
 	s.sent = s.call
@@ -69,7 +73,7 @@ func (d *Deck) rewriteTaskParams(_ context.Context, s *callState) error {
 	return nil
 }
 
-// restoreTaskIDs replaces the task IDs and links in the result with the caller's.
+// restoreTaskIDs replaces the server's own task IDs and links in the result with sealed IDs and public URIs.
 func (d *Deck) restoreTaskIDs(_ context.Context, s *callState) error {
 	s.result.Raw = d.rewriteLinks(s.call.Caller, s.call.Method, s.target.spec.Server,
 		s.tasks.rewriteResponse(s.result.Raw))
@@ -79,7 +83,7 @@ func (d *Deck) restoreTaskIDs(_ context.Context, s *callState) error {
 	return nil
 }
 
-// taskFormOf returns the form of tasks in the caller's protocol.
+// taskFormOf returns the kind of sealed task ID for the form of tasks in the caller's protocol.
 func taskFormOf(caller drawbridge.Caller) idKind {
 	if caller.Era == drawbridge.Modern {
 		return modernTaskID
@@ -87,8 +91,9 @@ func taskFormOf(caller drawbridge.Caller) idKind {
 	return legacyTaskID
 }
 
-// checkTaskMethod returns a fault if the caller may not use a method of tasks. A visible server must have tasks of the
-// caller's form. A modern caller must also declare the extension in every request.
+// checkTaskMethod returns a fault unless the caller may use the method, which is a method for tasks. The method must
+// exist in the caller's form of tasks, and a visible server must support this form. A modern caller must also declare
+// the tasks extension in every request.
 func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	known := false
 	switch method {
@@ -114,7 +119,8 @@ func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	return nil
 }
 
-// hasTasks reports whether a visible server has tasks of the caller's form, or has no listing yet and may have them.
+// hasTasks reports whether a visible server supports tasks in the caller's form, or has no listing yet and may support
+// them.
 func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && (m.listing == nil || m.taskCapabilities(caller) != nil) {
@@ -124,8 +130,8 @@ func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	return false
 }
 
-// taskCapabilities returns the server's task capabilities in the form of the caller's protocol; nil if the server has
-// none.
+// taskCapabilities returns the task capabilities that the server declares in the form of the caller's protocol; nil if
+// it declares none.
 func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	switch {
 	case m.listing == nil || !bytes.Contains(m.listing.Capabilities, []byte("tasks")):
@@ -141,8 +147,8 @@ func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage
 	return nil
 }
 
-// allTaskCapabilities returns the task capabilities of the visible servers. A server without a listing counts as having
-// all of them, because a stateful caller requests the capabilities only once.
+// allTaskCapabilities returns the task capabilities of each visible server, in the form of the caller's protocol. For a
+// server without a listing, it returns the result of presumedTaskCapabilities.
 func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawMessage) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) {
@@ -155,9 +161,9 @@ func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawM
 	return offers
 }
 
-// WatchTask subscribes the caller to changes of a task. The events have the ID that the caller used. For a task that
-// the caller may not access, it returns a *drawbridge.Fault. A caller without a session must call UnwatchTask as often
-// as WatchTask.
+// WatchTask subscribes the caller to changes of the task with this sealed ID. The deck then sends [TaskChanged] events
+// with the same ID. The error is a *drawbridge.Fault, for example for a task that does not belong to the caller's
+// principal. A caller without a session must call UnwatchTask as often as WatchTask.
 func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	if err := d.checkTaskMethod(caller, mcp.MethodTasksGet); err != nil {
 		return err
@@ -180,14 +186,14 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 	return entry.End(drawbridge.Result{}, err)
 }
 
-// UnwatchTask removes a subscription that WatchTask added. A task without a subscription is not an error.
+// UnwatchTask removes the caller's subscription to a task. A task without a subscription is not an error.
 func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	return d.removeSubscriptions(ctx, caller, topicTask, id)
 }
 
-// forwardTaskUpdate forwards a server's notification about a task. In the modern form the notification is sent to the
-// principals that watch the task. The legacy form has no subscriptions, so it is sent to all principals that hold the
-// task.
+// forwardTaskUpdate sends a TaskChanged event for a server's notification about a task, to each principal concerned.
+// For a notification of the modern form, these are the principals that subscribed to the task. The legacy form has no
+// subscriptions, so the event is sent to all principals that hold the task.
 func (d *Deck) forwardTaskUpdate(m *serverState, n drawbridge.ServerNotification, hidden func(drawbridge.Caller) bool) {
 	own := rawjson.GetString(n.Params, "taskId")
 	form, to := modernTaskID, d.subscriptions.taskWatchers

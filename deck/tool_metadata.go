@@ -10,12 +10,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// pageURIPaths returns the two paths at which a tool may name its page: the specified path and an older flat key.
+// pageURIPaths returns the two paths in a tool at which the URI of its page may be: the path in the MCP Apps
+// specification, and an older path.
 func pageURIPaths() [][]string {
 	return [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}}
 }
 
-// isAppOnly reports whether the "_meta" of a tool makes the tool visible only to the server's own pages.
+// isAppOnly reports whether the "_meta" of a tool limits its visibility to the server's own pages. Such a tool must not
+// be shown to a model.
 func isAppOnly(meta json.RawMessage) bool {
 	only := false
 	for who := range rawjson.Elements(rawjson.Get(meta, "ui", "visibility")) {
@@ -27,8 +29,8 @@ func isAppOnly(meta json.RawMessage) bool {
 	return only
 }
 
-// pageURIsOf returns the distinct URIs of the pages that a tool names. It ignores URIs that do not begin with "ui://",
-// as hosts do.
+// pageURIsOf returns the distinct URIs of pages in a tool; see pageURIPaths. It ignores URIs that do not begin with
+// "ui://", because hosts ignore them too.
 func pageURIsOf(tool json.RawMessage) []string {
 	meta := rawjson.Get(tool, "_meta")
 	if meta == nil {
@@ -47,8 +49,8 @@ func pageURIsOf(tool json.RawMessage) []string {
 // maxSummary is the maximum length of a title or summary, in characters.
 const maxSummary = 120
 
-// oneLine returns the first line of a JSON string, truncated to maxSummary. Invisible characters are shown as code
-// points.
+// oneLine returns the first line of a JSON string, truncated to maxSummary characters. Invisible characters are
+// replaced with their code points.
 func oneLine(raw json.RawMessage) string {
 	text, _ := rawjson.DecodeString(raw)
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

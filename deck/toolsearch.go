@@ -8,17 +8,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 )
 
-// shortVersion is a bit that is set in the version of a short list, so that it differs from the version of the full
-// list.
+// shortVersion is a bit that is set in the version of a short list of tools. So the version differs from that of the
+// full list, which the index assigns.
 const shortVersion = 1 << 63
 
-// searchCards returns the two search tools of short lists. They are not in the index as listed items, but reserve their
-// names.
+// searchCards returns items for find_tools and call_tool, or nil if callers never get short lists. The items reserve
+// the names of these two tools, so that no server's tool gets them. They are not listed from the index; short lists add
+// them.
 func (d *Deck) searchCards() (own []*item) {
 	if !d.searcher.MayShorten() {
 		return nil
 	}
-	for _, spec := range toolsearch.SearchCards() {
+	for _, spec := range d.searcher.SearchCards() {
 		own = append(own, &item{
 			kind: tools.word, spec: spec, offer: offeredItem{Name: string(spec.Name), Raw: spec.Definition},
 			names: []drawbridge.CardName{spec.Name},
@@ -27,7 +28,7 @@ func (d *Deck) searchCards() (own []*item) {
 	return own
 }
 
-// SearchView returns a view for searching in the tools that the caller may call.
+// SearchView returns the view in which the caller can search for tools. searchableSpecs selects its tools.
 func (d *Deck) SearchView(caller drawbridge.Caller) *toolsearch.CardView {
 	return d.searchView(d.view.Load().tools, caller)
 }
@@ -37,8 +38,8 @@ func (d *Deck) searchView(s *itemIndex, caller drawbridge.Caller) *toolsearch.Ca
 		func() []drawbridge.Spec { return s.searchableSpecs(caller) })
 }
 
-// applyListMode returns the list of an index for a caller. It is the short list of tools if the mode requires it. Modes
-// apply only to external clients, and affect only the list.
+// applyListMode returns the list of an index for a caller. For tools/list of an external client it returns the short
+// list, if the list mode requires that. The client can still call tools that are not in the short list.
 func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method string) List {
 	list := s.listForCaller(caller)
 	if method != tools.list || caller.Kind != drawbridge.External || !d.searcher.MayShorten() {
@@ -54,19 +55,20 @@ func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method stri
 // the full list.
 func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	if caller.Kind == drawbridge.External && d.searcher.MayShorten() && d.SearchView(caller).IsShort() {
-		return toolsearch.ShortListHint
+		return d.searcher.ShortListHint()
 	}
 	return ""
 }
 
 // isSearchCall reports whether a call is a call of find_tools or call_tool.
 func (d *Deck) isSearchCall(call drawbridge.Call, name string) bool {
-	return (name == toolsearch.FindToolsName || name == toolsearch.CallToolName) &&
+	return (name == toolsearch.CallToolName || d.searcher.AnswersSearch(name)) &&
 		call.Method == mcp.MethodToolsCall && d.searcher.ServesCaller(call.Caller)
 }
 
-// resolveSearchCall finds the target of a call of find_tools or call_tool. A call of call_tool is replaced with the
-// call of the named tool, which goes through all stages.
+// resolveSearchCall sets s.target for a call of find_tools or call_tool. A call of call_tool is replaced with the inner
+// call, which is the call of the tool that its arguments name. The later stages, such as the guards, handle the inner
+// call like a direct call of that tool.
 func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
 	if s.params.Name == toolsearch.CallToolName {
 		inner, err := toolsearch.ParseCallTool(s.call.Params, s.params.Arguments)
@@ -76,26 +78,31 @@ func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
 		}
 		s.call.Params, s.params.Name, s.params.Arguments = inner.Params, inner.Name, inner.Arguments
 		s.log.NoteInnerCall(s.call, toolsearch.CallToolName)
-		if inner.Name != toolsearch.FindToolsName {
+		if !d.searcher.AnswersSearch(inner.Name) {
 			if s.target, err = d.findTarget(ctx, s); err != nil {
 				return d.SearchView(s.call.Caller).SuggestNames(ctx, inner.Name, err)
 			}
 			return nil
 		}
 	}
-	// find_tools returns a list. So it waits for servers as a list method does, and no rule can forbid it.
+	// The result of find_tools is a list of tools. So the call waits for servers as tools/list does, and no rule can
+	// forbid it.
 	if d.beforeList != nil {
 		d.beforeList(ctx)
 	}
-	s.target = callTarget{spec: toolsearch.SearchCards()[0], kind: tools.word, findTools: true}
+	for _, spec := range d.searcher.SearchCards() {
+		if string(spec.Name) == s.params.Name {
+			s.target = callTarget{spec: spec, kind: tools.word, searches: true}
+		}
+	}
 	return nil
 }
 
-// EstimateTokens estimates the tokens of a definition in a model's prompt.
+// EstimateTokens estimates how many tokens a tool definition takes in the prompt of a model.
 func EstimateTokens(definition []byte) int { return toolsearch.EstimateTokens(definition) }
 
-// searchableSpecs returns the specs of the tools in which the caller can search. For the person at the command line
-// these are the tools that clients can find.
+// searchableSpecs returns the specs of the visible tools in which the caller can search. For the person at the command
+// line it omits Drawbridge's own tools, because the person wants to know what clients find.
 func (s *itemIndex) searchableSpecs(caller drawbridge.Caller) (out []drawbridge.Spec) {
 	for _, it := range s.items {
 		if s.visibleTo(caller, it) && !(it.inside && caller.Kind == drawbridge.Author) {
@@ -105,7 +112,7 @@ func (s *itemIndex) searchableSpecs(caller drawbridge.Caller) (out []drawbridge.
 	return out
 }
 
-// callableSpecs returns the specs that the caller may call, in listed order.
+// callableSpecs returns the specs of the items that are visible to the caller, in listed order.
 func (s *itemIndex) callableSpecs(caller drawbridge.Caller) (out []drawbridge.Spec) {
 	for _, it := range s.items {
 		if s.visibleTo(caller, it) {

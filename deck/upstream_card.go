@@ -14,7 +14,7 @@ type callSender interface {
 	Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 }
 
-// An upstreamCard is the card of a server's tool.
+// An upstreamCard is the card of a server's tool; its Run method sends the call to the server.
 type upstreamCard struct {
 	upstream callSender
 	spec     drawbridge.Spec
@@ -31,8 +31,8 @@ func (b upstreamCard) Run(ctx context.Context, call drawbridge.Call) (drawbridge
 	return b.upstream.Do(ctx, b.spec.Server, call)
 }
 
-// newUpstreamCard returns the card of a server's tool. name is the public name. definition is the tool object as the
-// server sent it.
+// newUpstreamCard returns the card of a server's tool. name is the public name. definition is the tool object with the
+// server's own name.
 func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.CardName,
 	definition json.RawMessage) upstreamCard {
 	spec := drawbridge.Spec{Name: name, Server: server, Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)}}
@@ -54,8 +54,8 @@ func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.
 	return upstreamCard{up, spec}
 }
 
-// replaceName returns the object with the value of its member replaced. own is the old name or URI, and name the new
-// one.
+// replaceName returns the object with the value of its member set to name. own is the present value; if it equals name,
+// the object is returned unchanged.
 func replaceName(object json.RawMessage, member, own, name string) json.RawMessage {
 	if own == name {
 		return object

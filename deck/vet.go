@@ -13,7 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// vetSkills applies the skill filter to the skills in a result of skills/list or skills/get.
+// vetSkills applies [Options].FilterSkill to each skill in a result of skills/list or skills/get. A skill that must not
+// be shown is replaced with null. If the filter fails or panics, vetSkills returns an error.
 func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (
 	_ json.RawMessage, err error) {
 	if d.filterSkill == nil {
@@ -56,15 +57,16 @@ func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	return *m.rawListing, true
 }
 
-// describes reports whether a listing is of the server s with its current configuration.
+// describes reports whether a listing was received from the server s with its current configuration.
 func describes(l drawbridge.Listing, s Server) bool {
 	return l.Server == s.ID && l.ConfigHash == s.ConfigHash
 }
 
-// ListingToVet returns a listing of a server from an earlier process. The listing is to be vetted for
-// [RememberedListing] before [Deck.Configure]. It is last, the last stored listing, or otherwise a listing of the live
-// tools in the ledger, without ListedAt. ok is false if the deck already shows this configuration of the server, or if
-// there is no such listing.
+// ListingToVet returns the listing of a server from an earlier process, so that the deck can show items before the
+// server has started. The caller must vet the listing, and pass it to [Deck.Configure] as [Server].Remembered. last is
+// the last listing in the store; nil if there is none. If last is of the present configuration, ListingToVet returns
+// it. Otherwise it returns a listing of the server's live tools in the ledger, whose ListedAt is zero. ok is false if
+// the deck already has the server with this configuration, or if there are no such tools.
 func (d *Deck) ListingToVet(s Server, last *drawbridge.Listing) (l drawbridge.Listing, ok bool) {
 	if m := d.view.Load().server(s.ID); m != nil && m.ConfigHash == s.ConfigHash {
 		return l, false
@@ -87,7 +89,8 @@ func (d *Deck) ListingToVet(s Server, last *drawbridge.Listing) (l drawbridge.Li
 	return l, len(l.Tools) > 0
 }
 
-// applyLedgerListing returns the state of a server whose tools are the live tools of the ledger that v shows.
+// applyLedgerListing returns the state m of a server, whose tools are from the ledger, with only those tools that v
+// allows to be shown.
 func (d *Deck) applyLedgerListing(m *serverState, v VettedListing) *serverState {
 	own := make(map[string]string, len(m.tools))
 	for _, it := range m.tools {
@@ -102,15 +105,16 @@ func (d *Deck) applyLedgerListing(m *serverState, v VettedListing) *serverState 
 	return m
 }
 
-// unvettedServer returns the state of a server without items. It is used if vetting failed.
+// unvettedServer returns the state of a server without items, for a remembered listing that could not be vetted. why is
+// the error of vetting.
 func (d *Deck) unvettedServer(m *serverState, why error) *serverState {
 	d.log.Error("remembered tools of the server are not shown", "server", m.ID, "err", why)
 	return &serverState{Server: m.Server, scopes: m.scopes, late: m.late,
 		omitted: []OmittedItem{{Kind: "listing", Reason: why.Error(), Code: "unvetted"}}}
 }
 
-// selectOffers returns the offers of a list, and adds the omitted items to m.omitted. before are the server's previous
-// items.
+// selectOffers returns the objects of a list that may be items on the deck, and adds the omitted objects to m.omitted.
+// most is the maximum number of offers; 0 means no limit. before are the items of the server's previous list.
 func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, before []*item) []offeredItem {
 	offers, out := selectOffers(k.word, k.member, list, most, func(i int) (offeredItem, bool) {
 		if i >= len(before) {
@@ -125,7 +129,7 @@ func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, befo
 	return offers
 }
 
-// recordVetting records the changes of a listing and the omissions by the vetter in the audit, up to maxAuditedNotes of
+// recordVetting writes audit records for changes and omissions that vetting made in a listing, up to maxAuditedNotes of
 // each.
 func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, leftOut []OmittedItem) {
 	for _, n := range notes[:min(len(notes), maxAuditedNotes)] {
@@ -138,13 +142,15 @@ func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, le
 	}
 }
 
-// maxLoggedNotes limits the log lines about the changes of one listing.
+// maxLoggedNotes is the maximum number of log lines about changes, and about omissions, in one listing.
 const maxLoggedNotes = 5
 
-// maxAuditedNotes limits the audit records about the changes of one listing.
+// maxAuditedNotes is the maximum number of audit records about changes, and about omissions, in one listing.
 const maxAuditedNotes = 50
 
-// logVetting logs and records the new changes of a listing and the new omissions by the vetter.
+// logVetting logs the changes and omissions that vetting made in the listing of m and that are not in the state before.
+// It also writes audit records about them. If before is nil, it writes no records, because the process that received
+// the listing has written them.
 func (d *Deck) logVetting(m, before *serverState) {
 	notes, leftOut := m.notes, m.omitted
 	if before != nil {

@@ -18,42 +18,43 @@ var (
 	templates = itemKind{"template", mcp.MethodTemplatesList, "uriTemplate"}
 )
 
-// A view is the state of the deck at one time. It is immutable: readers load it without a lock, and a change creates a
-// new view.
+// A view contains the servers and items of the deck at one time. It is immutable: a change of the deck creates a new
+// view, so readers need no lock.
 type view struct {
 	guards                               *guardChain
 	visibleServers                       *visibilityCache
 	servers                              []*serverState
 	byID                                 map[drawbridge.ServerID]*serverState
 	tools, prompts, resources, templates *itemIndex
-	// resourceTree has the resources by path, with their servers. renamedByServer returns the resources whose public URI
-	// differs from the server's URI; it is computed on first use.
+	// resourceTree contains the servers by the public URIs of their resources. renamedByServer returns the public URIs
+	// that differ from the servers' own URIs; see renamedURIs. It computes them on the first call.
 	resourceTree    *skillmerge.ResourceTree
 	renamedByServer func() map[drawbridge.ServerID]map[string]string
 }
 
-// A serverState is a configured server with its vetted and named items. It is immutable.
+// A serverState contains a configured server, its last listing and its items. It is immutable.
 type serverState struct {
 	Server
 	scopes []drawbridge.Scope
-	// listing is the last listing, with the vetted texts about the server. rawListing is the listing as the server sent
-	// it. Both are nil before the first listing.
+	// listing is the last listing, in which the texts about the server are vetted. rawListing is the same listing as
+	// the server sent it. Both are nil before the first listing.
 	listing, rawListing                  *drawbridge.Listing
 	tools, prompts, resources, templates []*item
-	// pages are resources that the tools name as their pages but that the server does not list.
+	// pages are the resources that the tools name as their pages and that the server does not list; see unlistedPages.
 	pages   []*item
 	omitted []OmittedItem
 	notes   []VettingNote
-	// late is set if the server was added to a running deck.
+	// late is set if the server was added after the first configuration of the deck; see nameRank.
 	late bool
-	// skills and directories report whether the server answers the methods for skills and for directories.
+	// skills and directories report whether the server supports the methods for skills and resources/directory/read.
 	skills, directories bool
 }
 
 func (v *view) server(id drawbridge.ServerID) *serverState { return v.byID[id] }
 
-// newView returns a view of the shipped cards and the members, in configuration order. Items keep the names that they
-// have in before. Unchanged lists keep the versions that they have in old. Both may be nil.
+// newView returns a view of the shipped cards and of the members, which are in configuration order. An item that has
+// its preferred name in the view before is a holder of the name; see nameRank. Lists that are unchanged since the view
+// old keep their versions; other lists get versions from next. before and old may be nil.
 func newView(g *guardChain, shipped []*item, members []*serverState, before, old *view, next func() uint64) *view {
 	v := &view{guards: g, visibleServers: newVisibilityCache(), servers: members,
 		byID: make(map[drawbridge.ServerID]*serverState, len(members))}
@@ -74,8 +75,8 @@ func newView(g *guardChain, shipped []*item, members []*serverState, before, old
 	v.resources = newItemIndex(g, resources, collectServerItems(members, resources,
 		func(m *serverState) []*item { return m.resources }), before.indexOf(resources), old.indexOf(resources), next)
 	v.resourceTree, v.renamedByServer = v.newResourceTree(), sync.OnceValue(v.renamedURIs)
-	// The tools come after the resources, because the public URI of a tool's page depends on the URIs that are already
-	// taken.
+	// The index of tools is created after the index of resources, because the tools contain the public URIs of their
+	// pages.
 	v.tools = newItemIndex(g, tools,
 		slices.Concat(own, collectServerItems(members, tools, v.toolsWithPageURIs), inside),
 		before.indexOf(tools), old.indexOf(tools), next)
@@ -86,8 +87,9 @@ func newView(g *guardChain, shipped []*item, members []*serverState, before, old
 	return v
 }
 
-// mayKnowServer reports whether the server is visible to the caller. The caller must have the scopes of the server, and
-// the guards must not hide everything that the server offers.
+// mayKnowServer reports whether the server is visible to the caller. The caller must have the scopes of the server. A
+// server that has items but no resources is visible if at least one item is visible. Any other server is visible unless
+// guards hide the whole server, because it may have unlisted resources or get items later.
 func (v *view) mayKnowServer(caller drawbridge.Caller, m *serverState) bool {
 	if !caller.HasScopes(m.scopes) || !v.guards.hidesAnything() {
 		return caller.HasScopes(m.scopes)
@@ -103,7 +105,7 @@ func (v *view) mayKnowServer(caller drawbridge.Caller, m *serverState) bool {
 	})
 }
 
-// indexOf returns the index of a kind; nil if v is nil.
+// indexOf returns the index of the items of kind k; nil if v is nil.
 func (v *view) indexOf(k itemKind) *itemIndex {
 	if v == nil {
 		return nil
@@ -111,7 +113,8 @@ func (v *view) indexOf(k itemKind) *itemIndex {
 	return v.indexForMethod(k.list)
 }
 
-// indexForMethod returns the index for a list method, or nil.
+// indexForMethod returns the index of the items that a method lists, such as v.tools for tools/list. It returns nil for
+// any other method.
 func (v *view) indexForMethod(method string) *itemIndex {
 	switch method {
 	case tools.list:
@@ -130,7 +133,7 @@ func (v *view) allIndexes() []*itemIndex {
 	return []*itemIndex{v.tools, v.prompts, v.resources, v.templates}
 }
 
-// clashesOf returns the name clashes of a server in a new slice.
+// clashesOf returns the name clashes of a server's items in all indexes. The caller may change the slice.
 func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
 	for _, s := range v.allIndexes() {
 		out = append(out, s.clashes[id]...)
@@ -138,8 +141,9 @@ func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
 	return out
 }
 
-// collectServerItems returns each member's items of a kind, with the cache hint of its listing. A member without a
-// listing may add items at any time, so its hint forbids caching.
+// collectServerItems returns the items of kind k of each member, with the cache hint that the server sent for its list.
+// pick returns these items of a member. A member without a listing may get items at any time, so its hint forbids
+// caching.
 func collectServerItems(members []*serverState, k itemKind, pick func(*serverState) []*item) []serverItems {
 	out := make([]serverItems, 0, len(members))
 	for _, m := range members {
@@ -163,8 +167,8 @@ type itemMaker struct {
 	naming   NamingStyle
 }
 
-// makeItems creates items from a server's offers. It reuses unchanged items of before. listed reports whether the
-// server had a listing before; then new items are late.
+// makeItems creates the items of a server from its offers. If an offer is unchanged, it reuses the item in before.
+// listed reports whether the server had items or a listing before; then new items are late, see nameRank.
 func (mk itemMaker) makeItems(k itemKind, server drawbridge.ServerID, offers []offeredItem, before []*item,
 	listed bool) []*item {
 	old := make(map[string]*item, len(before))

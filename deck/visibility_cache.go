@@ -10,10 +10,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// maxVisibilities is the maximum number of cached entries.
+// maxVisibilities is the maximum number of cached entries, one for each class of callers and server.
 const maxVisibilities = 4096
 
-// A visibilityCache caches which servers are visible to the callers of a class.
+// A visibilityCache caches which servers are visible to which classes of callers. A class contains the callers with the
+// same key; see guardChain.callerClass.
 type visibilityCache struct {
 	mu  sync.Mutex
 	all *simplelru.LRU[visibilityKey, bool]
@@ -32,7 +33,8 @@ type visibilityKey struct {
 	server drawbridge.ServerID
 }
 
-// getOrFind returns the cached entry for a class and a server. If there is none, it calls find and caches the result.
+// getOrFind reports whether the server is visible to the callers of a class. If the answer is not in the cache, it
+// calls find and caches the result.
 func (k *visibilityCache) getOrFind(class string, server drawbridge.ServerID, find func() bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,8 +47,8 @@ func (k *visibilityCache) getOrFind(class string, server drawbridge.ServerID, fi
 	return known
 }
 
-// listVersion returns a version for a list that is computed from lists with these versions. It differs between classes
-// of callers.
+// listVersion returns a version for a list that is computed from lists with the versions in of. Callers of different
+// classes get different versions, because different items may be hidden from them.
 func (g *guardChain) listVersion(caller drawbridge.Caller, of ...uint64) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(g.callerClass(caller)))

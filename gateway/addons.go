@@ -35,13 +35,14 @@ const (
 type FoundAddon struct {
 	addons.Found
 	State AddonState
-	// Notes tell people which tools of the addon are left out because their names are taken.
+	// Notes are lines for people about the tools of the addon that are left out because their names are taken.
 	Notes []string
 }
 
-// FindAddons returns the addons of a configuration: first the user's own addons, then the addons of the working
-// directory. An addon of the working directory is active only if a person approved the present content of its files.
-// FindAddons returns none if c reads no configuration files, or if the settings turn addons off.
+// FindAddons returns the addons of a configuration: first the user's own addons, then the addons in the working
+// directory. An addon in the working directory is active only if a person has approved its files with exactly their
+// current content. FindAddons returns no addons if c does not read configuration files, or if the settings turn addons
+// off.
 func FindAddons(c Config, s config.Settings, approvals store.RowApprovals) ([]FoundAddon, error) {
 	if !c.readsFiles() || s.Deck.Addons != nil && !*s.Deck.Addons {
 		return nil, nil
@@ -82,8 +83,8 @@ func (r LoadedConfig) addonFacts() (facts []any) {
 	return facts
 }
 
-// newFoundAddon returns an addon with its state. The files of a project's addon are read only if a person has approved
-// or rejected the addon before.
+// newFoundAddon returns an addon with its state. If no person has approved or rejected a project's addon before, it
+// needs approval, and its files are not read.
 func newFoundAddon(f addons.Found, approvals store.RowApprovals) FoundAddon {
 	if f.Err != nil {
 		return FoundAddon{Found: f, State: AddonUnusable}
@@ -106,14 +107,15 @@ func newFoundAddon(f addons.Found, approvals store.RowApprovals) FoundAddon {
 	return FoundAddon{Found: f, State: AddonRejected}
 }
 
-// AddonRow returns the row under which the store keeps the approval of an addon.
+// AddonRow returns a configuration row that represents an addon. The store keeps approvals by configuration row, so the
+// approval of the addon is stored for this row.
 func AddonRow(f addons.Found) config.Server {
 	return config.Server{ID: drawbridge.ServerID(f.ID), Hash: f.Digest,
 		Origin: config.Origin{Kind: config.OriginProject, Path: filepath.Join(f.Dir, addons.ManifestName)}}
 }
 
-// hideTakenNames makes an active addon unusable if an earlier addon has the same id. It removes tools whose names
-// Drawbridge's own tools or earlier addons already have.
+// hideTakenNames makes an active addon unusable if an earlier active addon in all has the same id. It removes the tools
+// of addons whose names a tool of Drawbridge itself or of an earlier addon already has.
 func hideTakenNames(all []FoundAddon) {
 	ids, tools := map[string]bool{}, map[string]string{}
 	for _, row := range cards.NewCatalogue().Cards() {
@@ -143,7 +145,8 @@ func hideTakenNames(all []FoundAddon) {
 	}
 }
 
-// openAddons opens the active addons, and logs warnings about unusable addons and tools that are left out.
+// openAddons adds the active addons to g.addons. It logs warnings about unusable addons, and about tools that are left
+// out.
 func (g *Gateway) openAddons(c Config, found []FoundAddon) error {
 	environ := c.Environ
 	if environ == nil {
@@ -223,8 +226,8 @@ func addonClient(c drawbridge.Caller) addons.Client {
 	return addons.Client{Principal: c.Principal, Name: rawjson.GetString(c.Client, "name"), Session: c.Session, Dir: c.Dir}
 }
 
-// newToolCatalogue returns the catalogue of Drawbridge's own tools and the tools of the addons. Of the profiles, only
-// "all" selects the tools of the addons.
+// newToolCatalogue returns the catalogue of Drawbridge's own tools and the tools of the addons. Only the profile "all"
+// selects the tools of the addons.
 func (g *Gateway) newToolCatalogue() (*deck.Catalogue, error) {
 	rows := cards.NewCatalogue().Cards()
 	for _, a := range g.addons {
@@ -243,7 +246,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// An addonTool is a tool of an addon as a card.
+// An addonTool is a card that calls a tool of an addon.
 type addonTool struct {
 	addon *addons.Addon
 	spec  drawbridge.Spec
@@ -270,7 +273,7 @@ func addonToolSpec(t addons.Tool) drawbridge.Spec {
 	if len(schema) == 0 {
 		schema = json.RawMessage(`{"type":"object"}`)
 	}
-	s := drawbridge.Spec{Name: drawbridge.CardName(t.Name), Tool: t.Name, Title: t.Title}
+	s := drawbridge.Spec{Name: drawbridge.CardName(t.Name), Tool: t.Name, Title: t.Title, Sandbox: true}
 	if s.Title == "" {
 		s.Title = t.Name
 	}
@@ -287,7 +290,8 @@ func addonToolSpec(t addons.Tool) drawbridge.Spec {
 	return s
 }
 
-// shellEnv returns the environment variables, as "name=value", that the addons add to a command.
+// shellEnv returns the environment variables, as "name=value", that the addons add to the environment of a shell
+// command.
 func (g *Gateway) shellEnv(ctx context.Context, caller drawbridge.Caller, command, dir string) (env []string, err error) {
 	for _, a := range g.addons {
 		more, err := a.ShellEnv(ctx, addons.ShellCommand{Command: command, Dir: dir, Client: addonClient(caller)})
@@ -308,7 +312,8 @@ type sessionEvent struct {
 	client addons.Client
 }
 
-// sessionListener returns the function that MCP servers call when a session begins or ends; nil without addons.
+// sessionListener returns the function that the MCP server of the gateway calls when a client's session begins or ends;
+// nil without addons.
 func (g *Gateway) sessionListener() func(drawbridge.Caller, bool) {
 	if g.sessionEvents == nil {
 		return nil
@@ -316,7 +321,8 @@ func (g *Gateway) sessionListener() func(drawbridge.Caller, bool) {
 	return g.onSession
 }
 
-// onSession queues an event for the addons. If the queue is full, it logs a warning and drops the event.
+// onSession queues the begin or the end of a session for the addons. If the queue is full, it logs a warning and drops
+// the event.
 func (g *Gateway) onSession(caller drawbridge.Caller, began bool) {
 	e := sessionEvent{addons.SessionEnd, addonClient(caller)}
 	if began {
@@ -329,8 +335,8 @@ func (g *Gateway) onSession(caller drawbridge.Caller, began bool) {
 	}
 }
 
-// tellOfSessions sends queued session events to the addons until ctx ends. Then it sends the events that are still
-// queued and returns.
+// tellOfSessions sends queued session events to the addons until ctx ends. Then it sends the remaining queued events
+// and returns.
 func (g *Gateway) tellOfSessions(ctx context.Context) error {
 	within := context.WithoutCancel(ctx) // sessions end during the shutdown, too
 	for {

@@ -15,8 +15,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// An AdminAction is a change that a person makes to the configuration, to approvals or to other data that guards depend
-// on. It contains no secret.
+// An AdminAction describes a change that a person makes to the configuration, to approvals or to other data that guards
+// use. It contains no secret.
 type AdminAction struct {
 	// Command is the command as typed, without its arguments: "shield accept".
 	Command string
@@ -26,11 +26,12 @@ type AdminAction struct {
 	Subject, Detail string
 }
 
-// An AdminRecorder runs an action between two audit records: one before it, and one with its outcome. If the first
-// record cannot be written, the action is not run. A nil AdminRecorder runs the action without records.
+// An AdminRecorder calls do between two audit records: one before the call that describes the action act, and one after
+// it with the outcome. If the first record cannot be written, do is not called. A nil AdminRecorder means that nothing
+// is recorded; see Run.
 type AdminRecorder func(act AdminAction, do func() error) error
 
-// Run runs do and records it in the audit as act.
+// Run calls do and records the call in the audit as the action act. If k is nil, Run only calls do.
 func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 	if k == nil {
 		return do()
@@ -38,11 +39,12 @@ func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 	return k(act, do)
 }
 
-// CurrentUser returns the user of the operating system that runs this process. It is the principal of the owner's calls
-// and actions.
+// CurrentUser returns the name of the operating system's user that runs this process. This name is the principal of the
+// owner's calls and actions.
 func CurrentUser() string { return processOwner().Principal }
 
-// CurrentApprover returns the user of this process and the machine, under which approvals of project rows are stored.
+// CurrentApprover returns the user of this process and this machine. An approval of a server that a project configures
+// is valid only for that user on that machine.
 func CurrentApprover() store.Approver {
 	return store.Approver{Principal: CurrentUser(), Machine: machineName()}
 }
@@ -63,8 +65,9 @@ func machineName() string {
 }
 
 // AdminRecorder returns a recorder that writes to the audit of a gateway with this configuration, whether the gateway
-// runs or not. The records stay in the spool directory beside the store until the next reader of the audit collects
-// them. If the audit is off, or the store is [MemoryStore], nothing is written.
+// runs or not. The records are first written to the spool directory beside the store. The next gateway, or the next
+// command that reads the audit, moves them to the store. If the audit is off, or the store is [MemoryStore], nothing is
+// written.
 func (c Config) AdminRecorder() AdminRecorder {
 	return func(act AdminAction, do func() error) error {
 		j, err := c.spoolRecorder()
@@ -93,7 +96,8 @@ func (c Config) AdminRecorder() AdminRecorder {
 	}
 }
 
-// spoolRecorder returns a recorder that needs no open store, or nil if the audit is off or the store is in memory.
+// spoolRecorder returns a recorder that writes to the spool directory and does not need an open store. It returns nil
+// if the audit is off or the store is in memory.
 func (c Config) spoolRecorder() (*store.SpoolRecorder, error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -110,8 +114,8 @@ func (c Config) spoolRecorder() (*store.SpoolRecorder, error) {
 		s.Audit.Sync == "always"), nil
 }
 
-// recordRulesChange records in the audit that the rules of the configuration changed, and logs a failure. After such a
-// failure the audit rejects the records of calls too, so no call is sent.
+// recordRulesChange writes an audit record that the rules in the configuration have changed. If the record cannot be
+// written, it logs the error. Then the audit rejects the records of calls too, so no call is sent.
 func (g *Gateway) recordRulesChange(rules *drawbridge.Rules) {
 	if g.shared.audit == nil {
 		return

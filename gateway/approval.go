@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
-// ApprovalDetails are the details of a call that a person sees before approving it. They are the field Shown of
-// store.PendingApproval and store.Grant.
+// ApprovalDetails are the details of a call that a person sees before approving it. They are stored as JSON in the
+// field Shown of store.PendingApproval and store.Grant.
 type ApprovalDetails = guards.ApprovalDetails
 
 // An ApprovalObserver is a [drawbridge.Peer] that is notified when a call of the owner waits for approval.
@@ -46,8 +46,8 @@ func newNotifier(s config.Settings, log *slog.Logger) (*notify.Notifier, error) 
 	return notify.New(o), err
 }
 
-// spotlightFilter returns a filter whose Selects reports whether the results for a caller are marked as foreign text,
-// according to the settings. The setting in the row of a server takes precedence.
+// spotlightFilter returns the filter that the settings define. Its method Selects reports whether the results for a
+// caller are marked as foreign text. A setting in the configuration of a server takes precedence.
 func (g *Gateway) spotlightFilter() spotlight.CallerFilter {
 	s := g.set.Settings
 	return spotlight.CallerFilter{HTTP: s.SpotlightHTTP != nil && *s.SpotlightHTTP, Clients: s.SpotlightClients}

@@ -23,17 +23,19 @@ import (
 )
 
 const (
-	// defaultAuditRetention is how long the audit keeps records, and defaultAuditRecords how many records it keeps.
+	// defaultAuditRetention is the default time after which the audit deletes a record. defaultAuditRecords is the
+	// default maximum number of records.
 	defaultAuditRetention = 90 * 24 * time.Hour
 	defaultAuditRecords   = 1_000_000
-	// auditDrainTimeout is the maximum time that Close waits for the store to collect the audit records. The next start
-	// collects the remaining records.
+	// auditDrainTimeout is the maximum time that Close waits until the spooled audit records are in the store. The next
+	// start moves the remaining records to the store.
 	auditDrainTimeout = 5 * time.Second
 	// signingKeyName is the signing key's name in the vault.
 	signingKeyName = "audit/signing-key"
 )
 
-// openAudit opens the audit of calls. It returns nil if the settings turn the audit off, or if the store is in memory.
+// openAudit returns the writer of the audit. It returns nil if the settings turn the audit off, or if the store is in
+// memory.
 func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (
 	*store.AuditWriter, error) {
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
@@ -66,9 +68,9 @@ func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, v
 }
 
 // auditSpoolDir returns the spool directory of the audit, for a process that has not opened the store. The arguments
-// are those of StoreLocation. For a file the directory is beside the file. For a database it is beside the default file
-// of the store. If the database was opened before by the same URL, its identity is part of the directory's name. For a
-// store in memory auditSpoolDir returns "".
+// are those of StoreLocation. For a store that is a file, the directory is beside the file. For a database, it is
+// beside the default file of the store. Its name contains the identity of the database, if the database was opened
+// before by the same URL. For a store in memory auditSpoolDir returns "".
 func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	p, err := placeOfStore(flag, s, lookup)
 	if err != nil || p.idFile == "" {
@@ -78,8 +80,8 @@ func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, 
 	return p.spoolDir(id), err
 }
 
-// spoolDirsOf returns the spool directory of an open store. In adopted it returns other directories whose records this
-// store must collect. Such a directory is named after the store's URL, or after a link to the store's file.
+// spoolDirsOf returns the spool directory of an open store. In adopted it returns other directories whose records must
+// be moved to this store. Such a directory is named after the store's URL, or after a link to the store's file.
 func spoolDirsOf(ctx context.Context, c Config, s config.Settings, db *store.DB) (dir string, adopted []string,
 	err error) {
 	p, err := placeOfStore(c.Store, s, c.LookupEnv)
@@ -184,8 +186,8 @@ func (g *Shared) auditRecorder() deck.AuditRecorder {
 	return g.audit
 }
 
-// registerSecrets registers the values that the audit must redact. These are the token of the HTTP endpoint, and those
-// variables and headers of rows whose names indicate a secret.
+// registerSecrets registers the values that the audit must redact. One is the token of the HTTP endpoint. The others
+// are the values of those variables and headers of servers whose names indicate a secret.
 func (g *Gateway) registerSecrets() {
 	known := g.shared.vault.Known()
 	known.Note(g.config.Token)
@@ -199,7 +201,8 @@ func (g *Gateway) registerSecrets() {
 	}
 }
 
-// closeAudit waits until the store has collected the audit records, up to auditDrainTimeout.
+// closeAudit closes the audit. It waits until the spooled records are in the store, but not longer than
+// auditDrainTimeout.
 func (g *Shared) closeAudit() error {
 	if g.audit == nil {
 		return nil
@@ -209,8 +212,8 @@ func (g *Shared) closeAudit() error {
 	return g.audit.Close(ctx)
 }
 
-// RecoverAudit moves the audit records of processes that died into the store, as a gateway with this configuration does
-// when it starts. A reader of the audit then sees all records.
+// RecoverAudit moves the audit records that dead processes have spooled to the store, as a gateway with this
+// configuration does when it starts. A reader of the audit then sees all records.
 func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 	s, err := loadSettings(c)
 	if err != nil {

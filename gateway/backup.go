@@ -15,7 +15,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// The names of the parts of an archive: two files and a directory at the top, and the files in the directory config.
+// The names in an archive: at the top the file storePart and the directories vaultPart and configPart; in configPart
+// the files serversPart and settingsPart.
 const (
 	storePart, vaultPart, configPart = "store.db", "vault", "config"
 	serversPart, settingsPart        = "mcp.json", "drawbridge.toml"
@@ -25,7 +26,7 @@ const (
 type BackupOptions struct {
 	// Config adds the user-level mcp.json and drawbridge.toml.
 	Config bool
-	// WithoutStore leaves the store out.
+	// WithoutStore excludes the store.
 	WithoutStore bool
 	// Passphrase encrypts the archive; empty leaves it unencrypted.
 	Passphrase string
@@ -40,9 +41,9 @@ type BackupReport struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// BackUp writes an archive of the store and the vault of a configuration to path. Other processes may use both at the
-// same time: the archive contains a consistent snapshot, with the audit records that wait in spool directories. The
-// error is usually a *drawbridge.Fault with the next step.
+// BackUp writes an archive of the store and the vault of a configuration to path. Other processes may use the store and
+// the vault meanwhile: the archive contains a consistent snapshot. The snapshot includes the audit records that are
+// still in spool directories. The error is usually a *drawbridge.Fault with the next step.
 func BackUp(ctx context.Context, c Config, path string, o BackupOptions) (r BackupReport, err error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -81,8 +82,8 @@ func BackUp(ctx context.Context, c Config, path string, o BackupOptions) (r Back
 	return r, nil
 }
 
-// stagingDir creates a temporary directory for the parts. The directory is beside the store, not beside the archive,
-// because the parts are not encrypted.
+// stagingDir creates a temporary directory for the parts of an archive. The directory is beside the store, not beside
+// the archive, because the parts are not encrypted.
 func stagingDir(c Config, s config.Settings) (string, error) {
 	place, err := placeOfStore(c.Store, s, c.LookupEnv)
 	if err != nil {
@@ -96,8 +97,9 @@ func stagingDir(c Config, s config.Settings) (string, error) {
 	return os.MkdirTemp(place.stateDir, ".backup-*")
 }
 
-// backupFault returns err as a fault with the failed step and the next step. The code is ServerError for an error of
-// the operating system, else InvalidInput. A *drawbridge.Fault in err is returned as it is.
+// backupFault returns err as a fault; step is the failed step, and next tells the person what to do next. The code is
+// ServerError for an error of the operating system, else InvalidInput. If err is or wraps a *drawbridge.Fault, that
+// fault is returned.
 func backupFault(step string, err error, next string) error {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f
@@ -110,7 +112,7 @@ func backupFault(step string, err error, next string) error {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: step, Err: err, Next: next}
 }
 
-// addStore writes a snapshot of the store to the directory parts, unless o leaves the store out.
+// addStore writes a snapshot of the store to the directory parts, unless o.WithoutStore is set.
 func (r *BackupReport) addStore(ctx context.Context, c Config, s config.Settings, o BackupOptions,
 	parts, work string) error {
 	place, err := placeOfStore(c.Store, s, c.LookupEnv)
@@ -146,8 +148,8 @@ func (r *BackupReport) addStore(ctx context.Context, c Config, s config.Settings
 	return errors.Join(err, db.Close())
 }
 
-// addVault copies the files of the vault to the directory parts, and notes the secrets that cannot be restored
-// elsewhere.
+// addVault copies the files of the vault to the directory parts. It adds notes about the secrets and the signing key
+// that the archive does not contain.
 func (r *BackupReport) addVault(c Config, s config.Settings, parts string) error {
 	vault, err := openVault(c, s)
 	if err != nil {
@@ -173,8 +175,8 @@ func (r *BackupReport) addVault(c Config, s config.Settings, parts string) error
 	return nil
 }
 
-// configFiles returns the paths of the user-level configuration files. The map's keys are the names of the parts in an
-// archive.
+// configFiles returns the paths of the user-level configuration files. The keys of the map are the names of these files
+// in an archive.
 func configFiles(c Config) (map[string]string, error) {
 	servers, err := config.UserFile(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv})
 	if err != nil {

@@ -18,7 +18,8 @@ func (r LoadedConfig) discoverySettings() config.ToolDiscovery {
 	return r.set.Settings.Discovery
 }
 
-// deckDiscovery converts the discovery settings to the deck's options. by holds the index options of the models.
+// deckDiscovery converts the discovery settings to the deck's options. by are the index options that the models
+// determine.
 func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) deck.Discovery {
 	by.MinCosine = d.MinScore
 	return deck.Discovery{
@@ -31,8 +32,8 @@ func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) d
 }
 
 // ToolsForTurn returns the tool definitions for one turn of a model that acts for a caller. If there are many cards, it
-// selects the pinned cards, the cards that were called lately, and the cards that match the turn. The settings control
-// this selection. The bytes of a definition change only when the card changes.
+// selects the pinned cards, which are always listed. It also selects the recently called cards, and the cards that
+// match the turn. The settings control this selection. The bytes of a definition change only when the card changes.
 func (g *Gateway) ToolsForTurn(ctx context.Context, caller drawbridge.Caller, t deck.ModelTurn) deck.ToolDefinitions {
 	return g.deck.SearchView(caller).DefinitionsFor(ctx, t)
 }

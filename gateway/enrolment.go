@@ -11,12 +11,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// An enroller vets listings with a vetting.Pipeline and then enrols them with deck.Enrol. Every listing of a server
-// goes through it: the stored listing at the start, and each listing after a reconnect, a list_changed or a reload.
+// An enroller vets listings with a vetting.Pipeline and then adds their items to the deck with deck.Enrol. This
+// includes the stored listing at the start, and each listing after a reconnect, a list_changed notification or a
+// reload.
 type enroller struct {
 	deck     *deck.Deck
 	pipeline *vetting.Pipeline
-	// locks serialise the listings of one server. Listings of different servers are vetted in parallel.
+	// locks ensure that the listings of one server are vetted one after another. Listings of different servers are
+	// vetted in parallel.
 	locks serverLocks
 }
 
@@ -39,8 +41,8 @@ func (e *enroller) enrolLocked(ctx context.Context, l drawbridge.Listing) error 
 	return e.deck.Enrol(ctx, l, vetted)
 }
 
-// reenrol vets and enrols the last listing of each server again, because the decisions of the vetting may have changed.
-// It returns the joined errors of all servers.
+// reenrol vets and enrols the last listing of each server again. It is called when vetting may have another result than
+// before, for example after a decision of a person. It returns the joined errors of all servers.
 func (e *enroller) reenrol(ctx context.Context, servers ...drawbridge.ServerID) error {
 	var errs []error
 	for _, id := range servers {
@@ -55,8 +57,9 @@ func (e *enroller) reenrol(ctx context.Context, servers ...drawbridge.ServerID) 
 	return errors.Join(errs...)
 }
 
-// configure configures the deck with the servers. For each server that the deck does not show yet, it also passes the
-// vetted last listing. That listing comes from mounts, whose keys are configuration hashes, or else from the ledger.
+// configure sets the servers of the deck. For each server that is not on the deck yet, it vets the last listing and
+// passes it to the deck. That listing is the one in mounts, whose keys are configuration hashes, or otherwise a listing
+// from the ledger.
 func (e *enroller) configure(ctx context.Context, servers []deck.Server, mounts map[string]store.MountRecord) error {
 	servers = slices.Clone(servers)
 	for i, s := range servers {

@@ -14,8 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// flaggedResults records the findings of the result scanner in the audit, as a further record of the call. It also
-// saves them to the store, for the command "drawbridge shield results". Secrets are redacted.
+// flaggedResults stores the findings of the result scanner. It adds them to the audit, as an additional record of the
+// call. It also stores them for the command "drawbridge shield results". Secrets are redacted.
 type flaggedResults struct {
 	db    *store.DB
 	audit *store.AuditWriter // nil means no audit
@@ -47,8 +47,8 @@ func (f flaggedResults) RecordScans(ctx context.Context, server drawbridge.Serve
 	return errors.Join(append(errs, f.db.AddResultScan(ctx, server, scan))...)
 }
 
-// scanDrainTimeout is the maximum time that Close spends on queued results. The remaining results are counted as not
-// examined.
+// scanDrainTimeout is the maximum time for which Close examines queued results. Results that are then still queued are
+// counted as not examined.
 const scanDrainTimeout = 2 * time.Second
 
 // closeScanner examines the queued results, for at most scanDrainTimeout, and closes the scanner.
@@ -58,14 +58,14 @@ func (g *Shared) closeScanner() error {
 	return g.scanner.Close(ctx)
 }
 
-// scansForeignTexts reports whether Drawbridge examines texts from outside, such as results and web pages, after it
-// passed them on to the caller. See scansResults.
+// scansForeignTexts reports whether Drawbridge examines texts from outside, such as results and web pages, after they
+// were sent to the caller. See scansResults for the results of one server.
 func (g *Gateway) scansForeignTexts() bool {
 	return cmp.Or(g.config.Shield.ScanResults, g.set.Settings.Shield.ScanResults) != config.ScanOff
 }
 
-// scansResults reports whether the results of a server are examined after they were passed on. A row with the trust
-// "trusted" turns the examination off, unless the row belongs to a project.
+// scansResults reports whether the results of a server are examined after they were sent to the caller. They are not
+// examined if the server's configuration has the trust "trusted", unless a project configures the server.
 func (g *Gateway) scansResults(row config.Server) bool {
 	return g.scansForeignTexts() && (row.Trust != "trusted" || row.Origin.Kind == config.OriginProject)
 }

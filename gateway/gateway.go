@@ -10,13 +10,13 @@
 //     drawbridge.Call.Method means "tools/call";
 //   - [Gateway.Server], to serve clients: its Handler is an http.Handler for a mux of your own.
 //
-// To allow or refuse calls by your own code, add a deck.Guard to Config.Guards. All other names of this package are for
-// the command line.
+// To allow or refuse calls by code of your own, add a deck.Guard to Config.Guards. All other names of this package are
+// for the command line.
 //
-// Open starts no process and waits for no server: the first list request is answered from the stored listings of the
-// servers. Servers start in the background, or on the first call of one of their tools. Every process that a gateway
-// started has ended when Run returns. Two gateways in one process share no state, unless both were opened on one
-// [Shared].
+// Open starts no process and waits for no server. The first list request is answered from the listings of the servers
+// in the store. Servers start in the background, or on the first call of one of their tools. When Run returns, every
+// process that the gateway started has ended. Two gateways in one process share no state, unless both were opened on
+// one [Shared].
 //
 // A program built with the tag nomcp contains the deck, the shipped cards and the MCP server, but cannot mount servers.
 package gateway
@@ -50,14 +50,15 @@ import (
 type Config struct {
 	// Paths are configuration files or directories that replace the default configuration files.
 	Paths []string
-	// Servers are additional servers, before the servers in files. If Servers is not empty and Paths is empty, no files
-	// are read. Each server needs an ID, and a Command or a URL. Open sets Hash, if it is empty, and Phase.
+	// Servers are additional servers, which come before the servers in files. If Servers is not empty and Paths is
+	// empty, no files are read. Each server needs an ID, and a Command or a URL. Open sets Phase, and sets Hash if it
+	// is empty.
 	Servers []config.Server
 	// Dir is the working directory; empty means the working directory of the process.
 	Dir string
 	// LookupEnv looks up an environment variable; nil means os.LookupEnv.
 	LookupEnv func(string) (string, bool)
-	// Store is a file path, a postgres:// URL, or ":memory:". Empty means the store in the settings, or else the
+	// Store is a file path, a postgres:// URL, or [MemoryStore]. Empty means the store in the settings, or else the
 	// default file, see [StoreLocation].
 	Store string
 	// Naming is the style of card names. Empty means the style in the settings, or else qualified names.
@@ -70,13 +71,14 @@ type Config struct {
 	Token string
 	// Origins are the web origins whose pages may call the HTTP endpoint.
 	Origins []string
-	// OAuth lists the issuers whose access tokens the HTTP endpoint accepts. Without issuers, the settings file
-	// applies.
+	// OAuth lists the issuers whose access tokens the HTTP endpoint accepts. If it lists no issuers, the OAuth settings
+	// in the settings file are used.
 	OAuth config.OAuthSettings
-	// Tools limits tool calls; Shield sets how far servers are trusted. For a zero value, the settings file applies.
+	// Tools limits tool calls. Shield sets how far servers are trusted. If a field has the zero value, the settings
+	// file is used instead.
 	Tools  config.ToolLimits
 	Shield config.ShieldSettings
-	// Discovery sets how callers find cards. For nil, the settings file applies.
+	// Discovery sets how callers find cards. If it is nil, the settings file is used.
 	Discovery *config.ToolDiscovery
 	// Embedder embeds tools for search; Reranker sorts the results of a search. For nil, the models in the settings
 	// file are used, if there are any.
@@ -85,15 +87,15 @@ type Config struct {
 	// Guards decide on calls in addition to the built-in guards: all guards must allow a call. If a guard asks for
 	// approval, a person sees the [ApprovalDetails] of the call.
 	Guards []deck.Guard
-	// Interceptors run code before and after calls of tools. They come before the interceptors of addons.
+	// Interceptors run code before and after calls of tools. They are called before the interceptors of addons.
 	Interceptors []deck.Interceptor
-	// OnDemand is true if a server starts only when a call or a method such as Mount needs it.
+	// OnDemand is true if a server must not start before a call, or a method such as Mount, needs it.
 	OnDemand bool
 	// LeaveStatus is true if this gateway must not change the stored status of servers, because another process, such
 	// as the hub, runs the same servers.
 	LeaveStatus bool
-	// Rules allow or deny calls. For nil, the rules in the settings file apply. Without any rules, only scopes restrict
-	// calls.
+	// Rules allow or deny calls. If Rules is nil, the rules in the settings file are used. Without any rules, only
+	// scopes restrict calls.
 	Rules *drawbridge.Rules
 	// Environ is the environment, as "name=value", from which the environments of servers are made; nil means the
 	// environment of the process.
@@ -124,21 +126,23 @@ type Gateway struct {
 	sessionEvents chan sessionEvent
 	config        Config
 
-	// serverTable and serverTrust hold the data of mountable servers that calls need, so that calls need not lock mu.
+	// serverTable and serverTrust hold the data of mountable servers that every call needs. Calls read them without
+	// locking mu.
 	serverTable guards.ServerTable
 	serverTrust *vetting.ServerTrust
 
-	// stopTrustWatch cancels the subscription to quarantine changes.
+	// stopTrustWatch ends the calls of the function that watchQuarantines registered.
 	stopTrustWatch func()
 
-	// mu guards the configuration, which Reload, AddServer and RemoveServer change, and extraServers.
+	// mu guards extraServers and the configuration, which Reload, AddServer and RemoveServer change.
 	mu           sync.Mutex
 	set          config.Configuration
 	policy       *policy.Policy // nil without rules
 	attached     []config.Server
 	extraServers []*server.Server
 
-	// runMu guards closed, stop and runDone. Close sets closed. stop and runDone belong to the running Run.
+	// runMu guards closed, stop and runDone. Close sets closed. While Run runs, stop cancels it, and runDone is a
+	// channel that is closed when Run returns.
 	runMu   sync.Mutex
 	closed  bool
 	stop    context.CancelFunc
@@ -189,14 +193,14 @@ type mounter interface {
 // A serverSet adds and removes servers.
 type serverSet interface {
 	Add(row config.Server) error
-	// Hold adds a server that does not start before Release, or before it is called.
+	// Hold adds a server that does not start before Release is called for it, or before the server itself is called.
 	Hold(row config.Server) error
 	Release(id drawbridge.ServerID)
 	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 }
 
-// Open opens a gateway: it reads the configuration, opens the store, replays the ledger and enrols the stored listing
-// of each server. It starts no server. The error is a *drawbridge.Fault. Its code is InvalidInput for mistakes in the
+// Open opens a gateway. It reads the configuration, opens the store, reads the ledger and enrols the stored listing of
+// each server. It starts no server. The error is a *drawbridge.Fault. Its code is InvalidInput for mistakes in the
 // configuration or on the command line.
 func Open(ctx context.Context, c Config) (*Gateway, error) {
 	ground, err := OpenShared(ctx, c)
@@ -227,7 +231,7 @@ func (c Config) withLogger() Config {
 func (c Config) readsFiles() bool { return len(c.Paths) > 0 || len(c.Servers) == 0 }
 
 // loadConfigFiles reads the configuration files and sets the empty fields of c from them. approved reports whether a
-// person approved a row of a project; nil approves none.
+// person has approved a server that a project configures; nil means that none is approved.
 func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, config.Configuration, error) {
 	c = c.withLogger()
 	var set config.Configuration
@@ -306,15 +310,16 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	if g.toolGuard, err = g.newOwnToolGuard(c, g.set.Settings); err != nil {
 		return err
 	}
+	discovery := LoadedConfig{config: c, set: g.set}.discoverySettings()
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: cards.ControlCards(view, view), Tools: g.ownTools.Tools(), ReadTrail: trail, Interceptors: g.interceptors(),
+		Cards: g.listedCards(view, discovery), Tools: g.insideTools(discovery), ReadTrail: trail, Interceptors: g.interceptors(),
 		FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
 		ResultScanner: g.shared.scanner, ScanForeignCards: g.scansForeignTexts(),
-		Discovery: deckDiscovery(LoadedConfig{config: c, set: g.set}.discoverySettings(),
+		Discovery: deckDiscovery(discovery,
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,
 		Guards: slices.Concat(guards.All(guards.Dependencies{
@@ -341,7 +346,8 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	return err
 }
 
-// A cardBackend implements the interfaces of package cards that the control cards use, for a gateway.
+// A cardBackend connects the control cards of package cards to a gateway. It implements the interfaces that these cards
+// use.
 type cardBackend struct{ g *Gateway }
 
 var (
@@ -453,9 +459,9 @@ func (g *Gateway) Server() *server.Server { return g.server }
 func (g *Gateway) Owner() drawbridge.Caller { return g.owner }
 
 // NewCaller returns a caller to which servers may send requests: a copy of Owner with a new session. capabilities are
-// the client capabilities of initialize, such as `{"elicitation":{},"roots":{}}`. Calls of this caller need a Peer,
-// which answers the requests of servers during a call, whatever protocol version the server has. end closes the
-// sessions that servers opened for the caller; call end after the caller's last call.
+// the client capabilities of initialize, such as `{"elicitation":{},"roots":{}}`. Each call of this caller needs a
+// Peer, which answers the requests that a server of any protocol version sends during the call. end closes the sessions
+// with servers that were opened for the caller; call end after the caller's last call.
 func (g *Gateway) NewCaller(capabilities json.RawMessage) (caller drawbridge.Caller, end func()) {
 	caller = g.owner
 	caller.Era, caller.Protocol = drawbridge.Legacy, mcp.Version20251125
@@ -472,8 +478,8 @@ func (g *Gateway) Config() config.Configuration {
 	return set
 }
 
-// storeFault returns err, the error of a step that needs the store, as a fault. A *drawbridge.Fault is returned as it
-// is.
+// storeFault returns err as a fault with the step that failed because of the store. If err is or wraps a
+// *drawbridge.Fault, it is returned unchanged.
 func storeFault(step string, err error) error {
 	if _, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// heldResults stores held results in the store, where "drawbridge shield results" shows them.
+// heldResults stores results that were withheld from callers. The command "drawbridge shield results" shows them.
 type heldResults struct{ db *store.DB }
 
 var _ deck.ResultHolder = heldResults{}
@@ -24,8 +24,9 @@ func (h heldResults) Hold(ctx context.Context, r deck.HeldResult) (id string, er
 	})
 }
 
-// holdsFlagged reports whether flagged results of a server are withheld from callers. The server's row decides, or else
-// the settings. The row of a project cannot turn this off if the user's settings turn it on.
+// holdsFlagged reports whether flagged results of a server are withheld from callers. The server's configuration
+// decides; without such a setting, the user's settings decide. If the user's settings turn withholding on, the
+// configuration of a project cannot turn it off.
 func (g *Gateway) holdsFlagged(row config.Server) bool {
 	wanted := g.set.Settings.Shield.HoldFlagged
 	always := wanted != nil && *wanted

@@ -18,8 +18,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// NewServer adds another MCP server to the same deck, with its own bearer token and web origins. An empty token means
-// the token in the settings. Close or CloseServer closes the server.
+// NewServer creates another MCP server for the gateway's deck, with its own bearer token and web origins. An empty
+// token means the token in the settings. Gateway.Close or CloseServer closes the server.
 func (g *Gateway) NewServer(ctx context.Context, token string, origins []string) (*server.Server, error) {
 	g.mu.Lock()
 	r := LoadedConfig{shared: g.shared, config: g.config, set: g.set}
@@ -27,10 +27,10 @@ func (g *Gateway) NewServer(ctx context.Context, token string, origins []string)
 	return r.NewServer(ctx, g, token, origins)
 }
 
-// NewServer adds another MCP server to a gateway that was opened with the same [LoadedConfig.Fingerprint] as r. The
-// server's HTTP settings are those of r, not of the configuration that the gateway was opened with. Callers
-// authenticate with the token, with the token of a client, or with the access token of an issuer. The error is a
-// *drawbridge.Fault with the code InvalidInput for settings that contradict each other or cannot be used.
+// NewServer creates another MCP server for g, a gateway that was opened with the same [LoadedConfig.Fingerprint] as r.
+// The server's HTTP settings are those of r, not of the configuration that g was opened with. Callers authenticate with
+// token, with the token of a client, or with the access token of an issuer. The error is a *drawbridge.Fault with the
+// code InvalidInput for settings that contradict each other or cannot be used.
 func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 	origins []string) (*server.Server, error) {
 	if token == "" {
@@ -70,7 +70,7 @@ func (g *Gateway) ClientActivity() []server.ClientActivity {
 	return all
 }
 
-// CloseServer closes a server that NewServer returned, before the gateway is closed.
+// CloseServer closes a server that NewServer returned. Without this call, the server is closed with the gateway.
 func (g *Gateway) CloseServer(srv *server.Server) error {
 	g.mu.Lock()
 	g.extraServers = slices.DeleteFunc(slices.Clone(g.extraServers),
@@ -79,8 +79,8 @@ func (g *Gateway) CloseServer(srv *server.Server) error {
 	return srv.Close()
 }
 
-// RecheckCallers makes every server check immediately whether its authenticated callers are still valid, before the
-// next periodic check. Call it after a client was removed.
+// RecheckCallers makes every server verify the tokens of its requests in progress now, instead of at the next periodic
+// check. Call it after a client was removed.
 func (g *Gateway) RecheckCallers(ctx context.Context) {
 	g.mu.Lock()
 	servers := g.extraServers
@@ -129,8 +129,8 @@ func issuerOptions(o config.OAuthSettings) (server.IssuerOptions, error) {
 	return options, err
 }
 
-// parseScopes converts a table of the settings, lists of scope names by key, to lists of scopes; an empty table becomes
-// nil.
+// parseScopes converts a table of the settings, which maps a name to a list of scope names. It returns nil for an empty
+// table.
 func parseScopes(table map[string][]string) map[string][]drawbridge.Scope {
 	if len(table) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func parseScopes(table map[string][]string) map[string][]drawbridge.Scope {
 // clientTokenPrefix is the prefix of the tokens of clients. A token with this prefix is never sent to an issuer.
 const clientTokenPrefix = "dbr_"
 
-// NewClientToken returns a new token of 256 random bits for a client, and the token's hash, which the store keeps.
+// NewClientToken returns a new token of 256 random bits for a client, and the token's hash. Only the hash is stored.
 func NewClientToken() (token drawbridge.Secret, hash [sha256.Size]byte) {
 	var bits [32]byte
 	rand.Read(bits[:]) // never fails: see its documentation
@@ -168,18 +168,18 @@ type tokenAuthenticator struct {
 	mu sync.Mutex
 	// countedAt is the time when the store was last asked whether it has clients.
 	countedAt time.Time
-	// lastUsedDay is the day of each client's last request, so that the day is stored only once.
+	// lastUsedDay is the day of each client's last request. Requests on the same day do not write to the store again.
 	lastUsedDay map[string]time.Time
 }
 
 var _ server.Authenticator = (*tokenAuthenticator)(nil)
 
-// clientCountTTL is how long Required uses the store's last answer whether it has clients.
+// clientCountTTL is the time for which Required does not ask the store again whether it has clients.
 const clientCountTTL = time.Second
 
-// Required reports whether callers must authenticate. They must if an issuer is configured, or if a client has its own
-// token. Otherwise a caller without a token would have more rights than a client with limited scopes. The result stays
-// true when the last client is removed, so that a removed client does not gain rights.
+// Required reports whether callers must authenticate. They must if an issuer is configured, or if the store has had a
+// client with its own token. Otherwise a caller without a token would have more rights than a client with limited
+// scopes. The result stays true when the last client is removed, so that a removed client does not gain rights.
 func (p *tokenAuthenticator) Required(ctx context.Context) (bool, error) {
 	if p.issuers != nil || p.hadClients.Load() {
 		return true, nil
@@ -231,7 +231,7 @@ func (p *tokenAuthenticator) authenticateClient(ctx context.Context, token strin
 	return drawbridge.Caller{Kind: drawbridge.External, Principal: "client:" + c.Name, Scopes: c.Scopes}, nil
 }
 
-// recordClientUse stores the day of a client's last request, once a day.
+// recordClientUse stores the day of a client's last request, at most once a day.
 func (p *tokenAuthenticator) recordClientUse(ctx context.Context, name string, now time.Time) error {
 	today := now.UTC().Truncate(24 * time.Hour)
 	p.mu.Lock()
@@ -244,8 +244,8 @@ func (p *tokenAuthenticator) recordClientUse(ctx context.Context, name string, n
 	return p.db.MarkClientUsed(ctx, name, today)
 }
 
-// authFailure returns the fault for a token that does not identify a caller. The reason is shown to the sender of the
-// token.
+// authFailure returns the fault for a token that does not identify a caller. The caller that sent the token sees the
+// reason.
 func authFailure(reason string) error {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.AuthFailure, Step: reason}
 }

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// defaultGrace is how long the first list request waits for servers that were never started before.
+	// defaultGrace is how long the first list request waits for servers that no process has started before.
 	defaultGrace = 250 * time.Millisecond
 	// startAtLatest is the time after which servers with a stored listing start even if no list was requested.
 	startAtLatest = time.Second
 	// unknownNameWait is how long a call of an unknown name waits for the server whose id is the prefix of the name.
-	// anyServerWait is how long a bare name or a URI waits for all servers that could have it.
+	// anyServerWait is how long a call of a bare name or a URI waits for all servers that could offer it.
 	unknownNameWait = 30 * time.Second
 	anyServerWait   = 5 * time.Second
-	// delayAfterList is the delay between the first list request and the start of servers. It lets the first response
-	// out before many processes compete for the processors.
+	// delayAfterList is the delay between the first list request and the start of servers. Within this time the
+	// response to the request is sent, before many starting processes compete for the processors.
 	delayAfterList = 50 * time.Millisecond
 )
 
-// A lazyStarter decides when servers start. Servers with a stored listing start when the first list request was
-// answered, or after a second. A call to such a server starts it earlier. Servers without a stored listing start
-// immediately. The first list request waits a short time for those of them that were never started before. If servers
-// start on demand, the lazyStarter starts none.
+// A lazyStarter decides when servers start. Servers without a stored listing start immediately. The first list request
+// waits a short time for those that no process has started before. Servers with a stored listing start after the
+// response to the first list request, or after one second. A call to such a server starts it earlier. If servers start
+// on demand, the lazyStarter does not start any.
 type lazyStarter struct {
 	fleet    fleet
 	onDemand bool
 	naming   deck.NamingStyle
 	grace    time.Duration
 	rows     []config.Server
-	// held are the servers with a stored listing, which the fleet does not start until Release.
+	// held are the servers with a stored listing. The fleet starts them when Release is called for them.
 	held map[drawbridge.ServerID]bool
 	// hides reports whether the rules hide a server from a caller.
 	hides func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
-	// neverTried are the servers that were never started before, for which the first list request waits.
+	// neverTried are the servers that no process has started before. The first list request waits for them.
 	neverTried []drawbridge.ServerID
 
 	listRequested     chan struct{}
@@ -80,8 +80,8 @@ func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c
 	return s
 }
 
-// addRows adds all rows to the fleet. The fleet holds the rows with a stored listing until Release, and mounts the
-// others as soon as it runs. On an error addRows removes the rows that it added.
+// addRows adds all servers to the fleet. Servers with a stored listing do not start until Release; the fleet mounts the
+// others as soon as it runs. On an error addRows removes the servers that it added.
 func (s *lazyStarter) addRows() error {
 	for i, row := range s.rows {
 		add := s.fleet.Add
@@ -100,9 +100,9 @@ func (s *lazyStarter) addRows() error {
 	return nil
 }
 
-// waitBeforeList delays a list request until the servers that were never started before have been tried once, or the
-// grace period after the start is over. Later list requests do not wait. waitBeforeList then lets the other servers
-// start.
+// waitBeforeList delays the first list request. It waits until the servers in neverTried have been started once,
+// successfully or not, but not longer than the grace period after the start. Later list requests do not wait. Then
+// waitBeforeList allows the other servers to start.
 func (s *lazyStarter) waitBeforeList(ctx context.Context) {
 	if !s.graceOver.Load() {
 		left := s.grace
@@ -130,10 +130,11 @@ func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.S
 	}
 }
 
-// waitForUnknownName delays a call of an unknown name until the servers that could have the name have been tried once.
-// For a qualified name this is the server whose id is the name's prefix: its stored listing may be old. For a bare name
-// or a URI these are all servers that were never listed. For any other name it waits like waitBeforeList. If servers
-// start on demand, it does not wait. It never waits for a server that is hidden from the caller.
+// waitForUnknownName delays a call of an unknown name, until the servers that could offer the name have been started
+// once. If the name begins with the id of a server, it waits for that server, because the server's stored listing may
+// be old. For a URI, or if card names are bare names, it waits for all servers that were never listed. For any other
+// name it waits like waitBeforeList. If servers start on demand, it does not wait. It never waits for a server that is
+// hidden from the caller.
 func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.Caller, name string) {
 	if s.onDemand {
 		return
@@ -170,8 +171,8 @@ func serverByPrefix(name string, ids []drawbridge.ServerID) (said drawbridge.Ser
 	return said, longest > 0
 }
 
-// run waits for the first list request or for startAtLatest. Then it releases all held servers and calls then, which
-// does work that is not urgent. If servers start on demand, it calls then immediately.
+// run waits for the first list request, but not longer than startAtLatest. Then it starts all held servers, and calls
+// then for work that is not urgent. If servers start on demand, it only calls then.
 func (s *lazyStarter) run(ctx context.Context, then func(context.Context)) error {
 	s.started.Store(time.Now().UnixNano())
 	if s.onDemand {
@@ -199,7 +200,8 @@ func (s *lazyStarter) run(ctx context.Context, then func(context.Context)) error
 	return nil
 }
 
-// noteAddedServer adds a server that was configured after the start to the unlisted servers.
+// noteAddedServer adds a server to the unlisted servers. It is called for a server without a listing that is configured
+// after the start.
 func (s *lazyStarter) noteAddedServer(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

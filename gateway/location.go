@@ -23,10 +23,10 @@ import (
 // MemoryStore is the value of [Config.Store] for a store in memory, which is lost when the gateway is closed.
 const MemoryStore = ":memory:"
 
-// StoreLocation returns the location of the store: flag if it is not empty, else the store in the settings, else
-// drawbridge/drawbridge.db under $XDG_STATE_HOME or ~/.local/state. lookup looks up environment variables; nil means
-// os.LookupEnv. The error is a *drawbridge.Fault with the code InvalidInput if the home directory is unknown, or
-// store.CheckLocation refuses the location.
+// StoreLocation returns the location of the store. That is flag if it is not empty, else the store in the settings,
+// else drawbridge/drawbridge.db under $XDG_STATE_HOME or ~/.local/state. lookup looks up environment variables; nil
+// means os.LookupEnv. The error is a *drawbridge.Fault with the code InvalidInput if the home directory is unknown, or
+// if store.CheckLocation refuses the location.
 func StoreLocation(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -50,8 +50,8 @@ func StoreLocation(flag string, s config.Settings, lookup func(string) (string, 
 	}
 }
 
-// openStore opens the store. A gateway does not run without its store, because approvals, pins and records would be
-// missing. The error is a *drawbridge.Fault if the store that was at this location before is missing.
+// openStore opens the store. The error is a *drawbridge.Fault if the location had another store before, which is now
+// missing. A gateway must not run with a new, empty store then, because approvals, pins and records would be missing.
 func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, error) {
 	place, err := placeOfStore(c.Store, s, c.LookupEnv)
 	if err == nil {
@@ -77,9 +77,9 @@ func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, err
 	return db, err
 }
 
-// LedgerStream returns the name of the ledger's stream for a configuration: "deck" for the default files. A
-// configuration with explicit paths has its own stream, so that a command with other files does not retire the cards of
-// the default deck. A directory with approved project servers has its own stream, too.
+// LedgerStream returns the name of the ledger's stream for a configuration. It is "deck" for the default files. A
+// configuration with explicit paths has a separate stream, so that a command with other files does not retire the cards
+// of the default deck. A directory with approved servers of a project has a separate stream, too.
 func LedgerStream(set config.Configuration, paths []string, dir string) string {
 	if len(paths) == 0 {
 		inForce := func(row config.Server) bool {
@@ -118,7 +118,7 @@ func configStream(c Config, set config.Configuration) string {
 	return hashedStream(all)
 }
 
-// hashedStream returns the name of the stream for a list of paths and names.
+// hashedStream returns the name of a ledger stream, which contains a hash of the parts.
 func hashedStream(parts []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "deck:" + hex.EncodeToString(sum[:4])
@@ -136,8 +136,8 @@ func processOwner() drawbridge.Caller {
 	}
 }
 
-// completeRow checks a row of Config.Servers or AddServer and fills in its missing fields. The name must not be the
-// name of a row in before.
+// completeRow checks a server of Config.Servers or AddServer and sets its missing fields. It returns an error if a
+// server in before has the same name.
 func completeRow(row config.Server, before []config.Server) (config.Server, error) {
 	var problem error
 	switch {
@@ -167,8 +167,8 @@ func completeRow(row config.Server, before []config.Server) (config.Server, erro
 	return row, nil
 }
 
-// ResolveProgram returns the program file that the command of a stdio row refers to, with its hash. environ is the
-// environment, as "name=value". It returns an error if the file does not exist or cannot be run.
+// ResolveProgram returns the program file that the command of a stdio server refers to, with the hash of the file.
+// environ is the environment, as "name=value". It returns an error if the file does not exist or cannot be run.
 func ResolveProgram(row config.Server, environ []string) (config.ProgramFile, error) {
 	path, _, err := ResolveProcess(row, config.Settings{}, environ)
 	if err != nil {
@@ -177,8 +177,8 @@ func ResolveProgram(row config.Server, environ []string) (config.ProgramFile, er
 	return config.HashProgram(path)
 }
 
-// rowHash returns the configuration hash of a row that the embedding program adds. The store uses it as the key of the
-// row's data. The hash does not include values of variables and headers, because they may be secrets.
+// rowHash returns the configuration hash of a server that the embedding program adds. The hash is the key under which
+// the store keeps the server's data. It does not include values of variables and headers, because they may be secrets.
 func rowHash(row config.Server) string {
 	var names []string
 	for _, p := range row.Env {

@@ -17,8 +17,8 @@ type ModelStatus = llm.ModelStatus
 // A ModelCheckup is the result of a test request to a model.
 type ModelCheckup = llm.CheckResult
 
-// modelOptions returns the options of the models. kept looks up secrets. If the settings configure a vector store,
-// searches run in that store.
+// modelOptions returns the options of the models. kept looks up stored secrets. If the settings configure a vector
+// store, searches run in that store.
 func modelOptions(c Config, s config.Settings, kept secrets.SecretGetter) llm.ModelOptions {
 	return llm.ModelOptions{
 		Settings: s.Models, Embedder: c.Embedder, Reranker: c.Reranker, SearchInStore: len(s.Vectors.Store) > 0,
@@ -35,8 +35,9 @@ func openModels(ctx context.Context, c Config, s config.Settings, vault *secrets
 	return llm.OpenModels(o)
 }
 
-// CheckModels sends a test request to each model of the settings. If commands is set, it also tests the models whose
-// API keys are printed by a command, and runs these commands. Of c it uses only Environ, Embedder, Reranker and Logger.
+// CheckModels sends a test request to each model of the settings and returns the results. The API keys of some models
+// are printed by a command. CheckModels runs these commands and tests these models only if commands is set. Of c it
+// uses only Environ, Embedder, Reranker and Logger. kept looks up stored secrets.
 func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.SecretGetter,
 	commands bool) []ModelCheckup {
 	return llm.CheckModels(ctx, modelOptions(c, s, kept), commands)
@@ -51,9 +52,9 @@ func (g *Shared) ModelStatus() ModelStatus { return g.models.Status() }
 // Library returns the index of embedded tools, or nil if no embedding model is set.
 func (g *Gateway) Library() *index.EmbeddingIndex { return g.shared.models.EmbeddingIndex() }
 
-// embedCards embeds all cards now and after each change of the tools, so that searches need not wait for it. It runs
-// until ctx ends. It embeds the cards of the owner, which are all cards; searches of other callers use these
-// embeddings.
+// embedCards embeds the texts of all cards now and after each change of the tools, until ctx ends. Searches then need
+// not wait for the embedding. It embeds the cards of the owner, which are all cards; searches of other callers use the
+// same embeddings.
 func (g *Gateway) embedCards(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{}

@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// maxSimilarNotes is the maximum number of notes of one kind that are shown separately.
+	// maxSimilarNotes is the maximum number of notes of one kind that are shown separately. More notes are replaced by
+	// one summary.
 	maxSimilarNotes = 5
 	// maxNoteNameLength is the maximum number of characters of a server's item name in a note.
 	maxNoteNameLength = 100
 )
 
-// A noteGroup holds the notes of one kind, and a function that returns one note that replaces count notes.
+// A noteGroup holds the notes of one kind. The function summarise returns one note that replaces count notes of this
+// kind.
 type noteGroup struct {
 	notes     []string
 	summarise func(count int) string
@@ -52,12 +54,12 @@ func (g *noteGroups) texts() (out []string) {
 	return out
 }
 
-// memberNotes returns notes for people: which items of a server are not on the deck, have another name there, or were
-// changed.
+// memberNotes returns notes for people about the items of a server that are not on the deck, have another name there,
+// or were changed.
 func memberNotes(m deck.ServerSummary) []string { return append(clashNotes(m), itemNotes(m)...) }
 
-// clashNotes returns notes about the items whose names another server already has. The notes depend on the naming
-// style.
+// clashNotes returns notes about the items of a server whose names another server already has. Which names clash
+// depends on the naming style.
 func clashNotes(m deck.ServerSummary) []string {
 	var groups noteGroups
 	for _, c := range m.Clashes {
@@ -75,9 +77,11 @@ func clashNotes(m deck.ServerSummary) []string {
 	return groups.texts()
 }
 
-// itemNotes returns notes about the items that are left out for other reasons, and about the items that were changed.
+// itemNotes returns notes about the items that are not on the deck although no name clash prevents it, and about the
+// changed items.
 func itemNotes(m deck.ServerSummary) []string {
-	// told holds the items that a name clash left out. clashNotes explains these better, so they are skipped here.
+	// told holds the items that are not on the deck because of a name clash. clashNotes explains the reason better, so
+	// they are skipped here.
 	told := map[[2]string]bool{}
 	for _, c := range m.Clashes {
 		told[[2]string{c.Kind, c.Tool}] = c.Listed == "" || told[[2]string{c.Kind, c.Tool}]

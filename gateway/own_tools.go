@@ -21,8 +21,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
-// provisionTools builds Drawbridge's own tools. For callers without a directory, relative paths are resolved against
-// c.Dir.
+// provisionTools builds Drawbridge's own tools. If a caller has no directory, the relative paths in its calls are
+// resolved against c.Dir.
 func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisioned, error) {
 	handles := map[string]any{
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
@@ -64,8 +64,8 @@ func (g *Gateway) newWebSearch(c Config) (cards.WebSearch, error) {
 	return webpage.NewSearcher(webpage.SearchOptions{Provider: s.Search, BaseURL: s.SearchURL, FindKey: o.KeyFinder(s.SearchKey)})
 }
 
-// newShell returns the shell for the tools that execute commands, with the confinement that s configures for each
-// profile.
+// newShell returns the shell for the tools that execute commands. A command is confined as s configures for the profile
+// of the caller's tools; if s does not mention the profile, the general setting applies.
 func newShell(s config.DeckSettings) jobs.LocalShell {
 	shell := jobs.LocalShell{Env: process.Environ(os.Environ(), nil, true)}
 	byProfile := map[deck.Profile]config.Confinement{}
@@ -84,8 +84,8 @@ func newShell(s config.DeckSettings) jobs.LocalShell {
 	return shell
 }
 
-// newOwnToolGuard returns the guard of Drawbridge's own tools, configured by the settings. It returns an error for an
-// unknown profile.
+// newOwnToolGuard returns the guard that decides on calls of Drawbridge's own tools, configured by the settings. It
+// returns an error if the settings contain an unknown profile.
 func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.OwnToolGuard, err error) {
 	guard = guards.OwnToolGuard{Catalogue: g.catalogue, Clients: map[string]deck.Profile{},
 		Context: deck.Context{Dir: c.Dir}, Roots: slices.Clone(s.Deck.Roots)}
@@ -101,19 +101,22 @@ func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.Own
 		guard.Roots = append(guard.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
 	guard.Home = homeDir(c.LookupEnv)
+	if !g.offersScripts(LoadedConfig{config: c, set: g.set}.discoverySettings()) {
+		guard.NotForClients = []string{cards.RunPythonName}
+	}
 	return guard, nil
 }
 
-// readResource reads a resource of a server for a tool. It makes a separate call with the caller and the peer of the
-// tool's call, so guards and audit apply to it.
+// readResource reads a resource of a server for one of Drawbridge's tools. It makes a separate call with the caller and
+// the peer of the tool's call, so guards and audit apply to the separate call, too.
 func (g *Gateway) readResource(ctx context.Context, call drawbridge.Call, server drawbridge.ServerID,
 	uri string) (drawbridge.Result, error) {
 	return g.deck.Do(ctx, drawbridge.Call{Caller: call.Caller, Method: mcp.MethodResourcesRead, Peer: call.Peer,
 		Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(naming.QualifiedURI(server, uri)), "uri"))})
 }
 
-// OwnTools returns Drawbridge's own tools that a profile selects and that the caller may call, with their listed names.
-// The error is an UnknownCapability fault for an unknown profile.
+// OwnTools returns the tools of Drawbridge itself that a profile selects and that the caller may call, with their
+// listed names. The error is an UnknownCapability fault for an unknown profile.
 func (g *Gateway) OwnTools(caller drawbridge.Caller, profile string) ([]drawbridge.Spec, error) {
 	p, err := deck.ParseProfile(profile)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // collectOwnFiles returns the files that Drawbridge protects from tools: configuration, approvals, credentials and
 // records. A project's files are protected only if they list MCP servers or are in ".drawbridge". Tools may change the
-// other settings files of a project: a changed row waits for approval anyway.
+// other settings files of a project, because a changed server in them is not started before a person approves it.
 func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	o := guards.OwnFiles{Home: homeDir(c.LookupEnv), Dir: c.Dir}
 	add := func(to *[]string, all ...string) {

@@ -14,11 +14,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Changes lists the servers that a reload changed, each list in configuration order.
+// Changes lists the servers that a reload added, removed or changed, each list in configuration order.
 type Changes struct {
 	Added   []drawbridge.ServerID `json:"added"`
 	Removed []drawbridge.ServerID `json:"removed"`
-	// Changed are the servers whose row has changed: they are restarted.
+	// Changed are the servers whose configuration has changed. They are restarted.
 	Changed []drawbridge.ServerID `json:"changed"`
 }
 
@@ -27,9 +27,9 @@ func (c Changes) IsEmpty() bool { return len(c.Added)+len(c.Removed)+len(c.Chang
 
 // Reload reads the configuration again and applies the changes of servers. Other servers continue, calls in flight
 // complete normally, and callers are notified of changed lists. Of the settings, Reload applies only the rules, all of
-// them or none; other changes apply after the next start. Reload also reads the trust data that other processes stored.
-// The error is a *drawbridge.Fault. Its code is InvalidInput if a file can no longer be read, or if the file with the
-// rules is missing. Then nothing changes.
+// them or none; other changed settings apply after the next start. Reload also reads the trust data that other
+// processes have stored. The error is a *drawbridge.Fault. Its code is InvalidInput if a file can no longer be read, or
+// if the file with the rules is missing. Then nothing changes.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,10 +73,10 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 }
 
 // Relist requests the lists of the named servers again, or of all servers if none is named. It is needed because a
-// server need not send list_changed, and because another process may already have received the change. Decisions of a
-// person about such a change are in force when Relist returns. listed are the servers that were listed. away are the
-// servers that are not connected; they are listed when they start. err joins the errors of the other servers, whose
-// cards stay unchanged.
+// server may not send list_changed, or may send it to another process. If a person has decided on a changed definition,
+// the decision is in force when Relist returns. listed are the servers that were listed. away are the servers that are
+// not connected; they are listed when they start. err joins the errors of the other servers, whose cards stay
+// unchanged.
 func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (listed,
 	away []drawbridge.ServerID, err error) {
 	g.shared.pinChecker.InvalidateStates() // new listings are compared with the pins now in the store
@@ -107,7 +107,7 @@ func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (l
 	return listed, away, errors.Join(errs...)
 }
 
-// SetConfigSource sets Paths, Dir and LookupEnv for the next Reload to the values in c.
+// SetConfigSource sets the fields Paths, Dir and LookupEnv that the next Reload uses to the values in c.
 func (g *Gateway) SetConfigSource(c Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +115,7 @@ func (g *Gateway) SetConfigSource(c Config) {
 }
 
 // checkSourcesReadable returns an error if a configuration file that was read before still exists but could not be read
-// now.
+// this time.
 func checkSourcesReadable(before, now config.Configuration) error {
 	for _, path := range before.Sources {
 		if slices.Contains(now.Sources, path) {
@@ -138,9 +138,9 @@ func checkSourcesReadable(before, now config.Configuration) error {
 	return nil
 }
 
-// checkRulesKept returns an error if the new configuration has no rules because a file is missing. The cause may be an
-// unmounted volume, a broken link, or an editor that is saving the file. A person who wants no rules must remove them
-// from the file.
+// checkRulesKept returns an error if there were rules before and now there are none, because a configuration file is
+// missing. The cause may be an unmounted volume, a broken link, or an editor that is saving the file. A person who
+// wants no rules must remove them from the file.
 func checkRulesKept(before, now config.Configuration) error {
 	if before.Settings.Rules == nil || now.Settings.Rules != nil {
 		return nil
@@ -157,7 +157,8 @@ func checkRulesKept(before, now config.Configuration) error {
 	return nil
 }
 
-// applyConfig replaces the configuration by set and returns the changed servers. The caller must hold mu.
+// applyConfig replaces the configuration of the gateway by set and returns the changed servers. If it returns an error
+// and no changes, the configuration is unchanged. The caller must hold mu.
 func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Changes, error) {
 	changes, leaving := diffRows(g.set.Mountable(), set.Mountable())
 	before := g.set
@@ -199,8 +200,8 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 	return changes, nil
 }
 
-// rememberedMounts splits the stored mounts into the listings and the statuses that a fleet takes, by configuration
-// hash.
+// rememberedMounts splits the stored mounts into listings and statuses, for a fleet. The keys of all maps are
+// configuration hashes.
 func rememberedMounts(mounts map[string]store.MountRecord) (known map[string]drawbridge.Listing,
 	last map[string]drawbridge.ServerStatus) {
 	known, last = map[string]drawbridge.Listing{}, map[string]drawbridge.ServerStatus{}
@@ -215,8 +216,8 @@ func rememberedMounts(mounts map[string]store.MountRecord) (known map[string]dra
 	return known, last
 }
 
-// diffRows compares the mountable rows before and after a reload. leaving are the servers to stop: the removed servers,
-// and the changed servers, which are started again.
+// diffRows compares the mountable servers before and after a reload. leaving are the servers to stop: the removed
+// servers, and the changed servers, which are started again.
 func diffRows(before, now []config.Server) (c Changes, leaving []drawbridge.ServerID) {
 	c = Changes{Added: []drawbridge.ServerID{}, Removed: []drawbridge.ServerID{}, Changed: []drawbridge.ServerID{}}
 	find := func(rows []config.Server, id drawbridge.ServerID) (config.Server, bool) {
@@ -246,7 +247,7 @@ func diffRows(before, now []config.Server) (c Changes, leaving []drawbridge.Serv
 	return c, leaving
 }
 
-// isSameServer reports whether two rows are equal except for the file that they come from.
+// isSameServer reports whether two servers have the same configuration, except for the file that it comes from.
 func isSameServer(a, b config.Server) bool {
 	return reflect.DeepEqual(a.WithoutOrigin(), b.WithoutOrigin())
 }

@@ -10,22 +10,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A ReplayReport is the result of applying rules to the recorded calls.
+// A ReplayReport is the result of Replay: it compares the recorded verdicts of calls with the verdicts of other rules.
 type ReplayReport struct {
 	Since time.Time `json:"since"`
-	// Same counts the calls with the same verdict as before.
+	// Same is the number of calls whose new verdict equals the recorded verdict.
 	Same int `json:"same"`
-	// Changed are the calls with another verdict than before. Unclear are the calls whose record does not contain
-	// enough data for a verdict. Both are in the order in which the calls were made.
+	// Changed are the calls whose new verdict differs from the recorded verdict. Unclear are the calls whose record
+	// does not contain enough data for a new verdict. Both are in the order in which the calls were made.
 	Changed []ReplayedCall `json:"changed"`
 	Unclear []ReplayedCall `json:"unclear"`
-	// Unknown counts calls of a name that did not exist, or was hidden from the caller: no rule was evaluated for them.
-	// Barred counts calls that were refused for another reason than the rules, such as a limit or a held definition.
+	// Unknown is the number of calls of a name that did not exist, or was hidden from the caller: no rule was evaluated
+	// for them. Barred is the number of calls that were refused for another reason than the rules, such as a limit or a
+	// held definition.
 	Unknown int `json:"unknown"`
 	Barred  int `json:"barred"`
 }
 
-// A ReplayedCall is a recorded call with its verdict then and now.
+// A ReplayedCall is a recorded call with its recorded verdict and its new verdict.
 type ReplayedCall struct {
 	ID     string       `json:"id"`
 	At     time.Time    `json:"at"`
@@ -33,23 +34,24 @@ type ReplayedCall struct {
 	Method string       `json:"method"`
 	Card   string       `json:"card,omitempty"`
 	Server string       `json:"server,omitempty"`
-	// Before and Now are "allow", "ask" or "deny"; Now is empty if it cannot be determined. BeforeRule is the recorded
-	// rule, if any.
+	// Before is the recorded verdict and Now the new verdict: "allow", "ask" or "deny". Now is empty if it cannot be
+	// determined. BeforeRule is the recorded rule, if any.
 	Before     string `json:"before"`
 	BeforeRule string `json:"before_rule,omitempty"`
 	Now        string `json:"now,omitempty"`
-	// Hidden reports whether the called name would now be hidden from the caller. Rule is the number of the deciding
-	// rule, counted from 1, and RuleAt is its file and line. They are 0 and empty if no rule decides.
+	// Hidden reports whether the new rules hide the called name from the caller. Rule is the number of the rule that
+	// decides, counted from 1, and RuleAt is its file and line. They are 0 and empty if no rule decides.
 	Hidden bool   `json:"hidden,omitempty"`
 	Rule   int    `json:"rule,omitempty"`
 	RuleAt string `json:"rule_at,omitempty"`
-	// Why is the reason for the verdict, or names the data that is missing to determine it.
+	// Why is the reason for the new verdict, or names the missing data if there is no new verdict.
 	Why string `json:"why"`
 }
 
-// Replay applies rules to the recorded calls since a time and reports which verdicts would change; nil rules allow
-// everything. No tool is called. The current trust of servers and the current scopes of clients are used. The error is
-// a *drawbridge.Fault with the code InvalidInput for invalid rules, or an error of the store.
+// Replay applies rules to the calls that were recorded since a time and reports which verdicts would change; nil rules
+// allow every call. It does not call any tool. It uses the current trust of servers and the current scopes of clients,
+// not those at the time of the call. The error is a *drawbridge.Fault with the code InvalidInput for invalid rules, or
+// an error of the store.
 func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since time.Time) (ReplayReport, error) {
 	out := ReplayReport{Since: since, Changed: []ReplayedCall{}, Unclear: []ReplayedCall{}}
 	p, err := guards.CompileRules(rules)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// asideSuffix is the end of the names of the old files that a restore kept.
+	// asideSuffix is the end of the new names of files that a restore replaced. The old files are renamed, not deleted.
 	asideSuffix = ".before-restore"
 	// restoreSuffix is the end of the name of the directory of a restore in progress.
 	restoreSuffix = ".restore"
@@ -43,12 +43,12 @@ type RestoreReport struct {
 	// were renamed and kept.
 	Restored []string `json:"restored"`
 	Aside    []string `json:"aside,omitempty"`
-	// Asks is the number of waiting approval requests, and Grants the number of grants with an expiry, that the restore
-	// removed from the restored store.
+	// Asks is the number of waiting approval requests that the restore removed from the restored store. Grants is the
+	// number of removed grants with an expiry. Such requests and grants may have expired since the backup.
 	Asks   int64 `json:"asks_ended"`
 	Grants int64 `json:"grants_ended"`
-	// Carried reports whether changes since the backup were copied from the replaced store: revoked client tokens and
-	// grants, counts of calls, and trust.
+	// Carried reports whether changes since the backup were copied from the replaced store to the restored store. Such
+	// changes are revoked client tokens and grants, counts of calls, and trust.
 	Carried bool `json:"carried"`
 }
 
@@ -67,9 +67,9 @@ func (p storePlace) recoverRestore() error {
 }
 
 // Restore replaces the store and the vault of a configuration by the content of the archive at path. If the process
-// dies during the restore, the next process that opens the store completes or undoes the restore. So old and restored
-// files are never mixed. The error is usually a *drawbridge.Fault with the next step. It wraps ErrStoreInUse while
-// another process has the store open.
+// dies during the restore, the next process that opens the store completes or undoes it. So old and restored files are
+// never mixed. The error is usually a *drawbridge.Fault with the next step. It wraps ErrStoreInUse if another process
+// has the store open.
 func Restore(ctx context.Context, c Config, path string, o RestoreOptions) (r RestoreReport, err error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -152,7 +152,8 @@ func (t restoreTarget) check(m backup.Manifest, o RestoreOptions) error {
 	return nil
 }
 
-// replaced returns the files and directories that the restore replaces only if RestoreOptions.Replace is set.
+// replaced returns the paths of the store and the vault, as far as the archive contains them. If such a path exists,
+// the restore needs RestoreOptions.Replace.
 func (t restoreTarget) replaced(m backup.Manifest) (paths []string) {
 	if m.Has(storePart) {
 		paths = append(paths, t.place.location)
@@ -163,7 +164,7 @@ func (t restoreTarget) replaced(m backup.Manifest) (paths []string) {
 	return paths
 }
 
-// restore prepares the unpacked parts and moves them to their target paths.
+// restore prepares the unpacked parts of the archive and moves them to their target paths.
 func (t restoreTarget) restore(ctx context.Context, swap *backup.Swap, o RestoreOptions, r *RestoreReport) error {
 	parts := swap.PartsDir()
 	var moves []backup.Move
@@ -210,7 +211,8 @@ func (t restoreTarget) restore(ctx context.Context, swap *backup.Swap, o Restore
 }
 
 // prepareStore migrates the unpacked store to the current schema and removes approval requests and grants that may have
-// expired. It also merges the journal of the store that is replaced into its file, so that the file can be moved.
+// expired. It copies revocations, counts and trust from the store that is replaced. It also merges the journal of the
+// replaced store into its file, so that the file can be moved.
 func (t restoreTarget) prepareStore(ctx context.Context, parts string, r *RestoreReport) error {
 	path := filepath.Join(parts, storePart)
 	if version, err := store.ReadSchemaVersion(ctx, path); err != nil || version != r.Schema {
@@ -249,8 +251,8 @@ func (t restoreTarget) prepareOpenStore(ctx context.Context, db *store.DB, r *Re
 	return err
 }
 
-// stageConfig checks that the settings in the archive name the store of t. It copies the configuration files of the
-// archive to temporary files beside their targets, and returns the moves from there.
+// stageConfig checks that the settings in the archive name the same store as t. It copies the configuration files of
+// the archive to temporary files beside their targets. It returns the moves from the temporary files to the targets.
 func (t restoreTarget) stageConfig(parts string) (moves []backup.Move, err error) {
 	settings := filepath.Join(parts, configPart, settingsPart)
 	if _, err := os.Stat(settings); err == nil {

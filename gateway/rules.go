@@ -21,7 +21,8 @@ func CheckRules(rules *drawbridge.Rules) (warnings []string, err error) {
 	return p.Warnings(), nil
 }
 
-// An Explanation is the verdict of the rules on a call, for the people who write the rules.
+// An Explanation is the verdict of the rules on a call, with the steps that led to it. It is for the people who write
+// the rules.
 type Explanation struct {
 	Kind   string              `json:"kind"`
 	Name   drawbridge.CardName `json:"name"`
@@ -30,7 +31,7 @@ type Explanation struct {
 	Effect string              `json:"effect"`
 	// Hidden reports whether the name is hidden from the caller, as if it did not exist.
 	Hidden bool `json:"hidden"`
-	// Rule is the rule that decided, counted from 1; 0 is the default effect.
+	// Rule is the number of the rule that decided, counted from 1; 0 means that the default effect decided.
 	Rule  int                `json:"rule"`
 	At    string             `json:"at,omitempty"`
 	Why   string             `json:"why"`
@@ -38,8 +39,8 @@ type Explanation struct {
 }
 
 // Explain returns the verdict of the rules on a call that caller would make. name is a listed name or a URI; nil
-// arguments mean none. No tool is called. The error is a *drawbridge.Fault with the code NotFound for an unknown name,
-// or InvalidInput if the arguments are not a JSON object.
+// arguments mean a call without arguments. It does not call any tool. The error is a *drawbridge.Fault with the code
+// NotFound for an unknown name, or InvalidInput if the arguments are not a JSON object.
 func (g *Gateway) Explain(caller drawbridge.Caller, name string, arguments json.RawMessage) (Explanation, error) {
 	kind, spec, ok := g.deck.FindUnfiltered(name)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxProjectTools is the default maximum number of tools of a server that a project configures.
+// maxProjectTools is the default maximum number of tools of a server, for a server that a project configures.
 const maxProjectTools = 100
 
 // Mount mounts a server now and returns its listing. Run must be running. The error is a *drawbridge.Fault.
@@ -29,8 +29,8 @@ func (g *Gateway) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge
 	return g.fleet.Mount(ctx, id)
 }
 
-// MountAll mounts every server and waits until each has a listing or a fault. It returns the cards that the owner may
-// call, and the faults of the other servers. Run must be running.
+// MountAll mounts every server that is not disabled and waits until each has a listing or a fault. It returns the cards
+// that the owner may call, and in faults the fault of each server that could not be mounted. Run must be running.
 func (g *Gateway) MountAll(ctx context.Context) (cards []drawbridge.Spec, faults map[drawbridge.ServerID]error) {
 	faults = map[drawbridge.ServerID]error{}
 	var mu sync.Mutex
@@ -75,7 +75,7 @@ func (g *Gateway) MountNew(ctx context.Context) {
 
 // AddServer adds a server at the end of the configuration and mounts it in the background. The server stays until the
 // gateway is closed or RemoveServer removes it. The error is a *drawbridge.Fault with the code InvalidInput for an
-// invalid row or a name that is taken.
+// invalid configuration of the server, or for a name that another server has.
 func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,7 +128,7 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 }
 
 // Status returns the status of each configured server, in configuration order. For a server that may not be mounted,
-// the status has the reason. For a server that has not started yet, the status is the last stored one.
+// the status contains the reason. For a server that has not started yet, it is the status that was stored last.
 func (g *Gateway) Status() []drawbridge.ServerStatus {
 	live := map[drawbridge.ServerID]drawbridge.ServerStatus{}
 	for _, s := range g.fleet.Status() {
@@ -152,8 +152,8 @@ func (g *Gateway) Status() []drawbridge.ServerStatus {
 	return out
 }
 
-// fillStatus returns the fleet's status of a server, or s if the fleet has none, with the numbers of the server's items
-// on the deck.
+// fillStatus returns the status that the fleet reports for a server, or s if the fleet reports none. It sets the
+// numbers of the server's items on the deck, and adds notes about these items.
 func fillStatus(s drawbridge.ServerStatus, live map[drawbridge.ServerID]drawbridge.ServerStatus,
 	m deck.ServerSummary) drawbridge.ServerStatus {
 	if known, ok := live[s.Server]; ok {
@@ -173,7 +173,7 @@ func (g *Gateway) Reconnect(ctx context.Context, id drawbridge.ServerID) error {
 	return g.fleet.Reconnect(ctx, id)
 }
 
-// Notifications returns the notifications that a server declares and those that it has sent. The error is a
+// Notifications returns the notifications that a server declares and the notifications that it has sent. The error is a
 // *drawbridge.Fault with the code NotFound for a server that is not mounted here.
 func (g *Gateway) Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error) {
 	return g.fleet.Notifications(id)
@@ -186,8 +186,8 @@ func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow boo
 	return g.fleet.ReadStderr(ctx, id, follow, each)
 }
 
-// deckMembers returns the mountable rows as servers of the deck. It also updates the secrets of the audit, serverTable
-// and serverTrust from these rows.
+// deckMembers returns the servers that may be mounted, in the form for the deck. It also updates three other parts from
+// the configuration: the secrets that the audit redacts, serverTable and serverTrust.
 func (g *Gateway) deckMembers() []deck.Server {
 	g.registerSecrets()
 	var out []deck.Server
@@ -207,7 +207,7 @@ func (g *Gateway) deckMembers() []deck.Server {
 			// A server process belongs to one principal, unless its row shares it. A server with a URL is called with
 			// the same credentials for all principals.
 			PerPrincipal: row.URL == "" && row.Share != "all", Spotlight: row.Spotlight,
-			HoldResults: g.holdsFlagged(row),
+			HoldResults: g.holdsFlagged(row), NotForScripts: row.NotForScripts,
 			ScanResults: g.scansResults(row),
 		})
 	}

@@ -19,11 +19,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 	"github.com/drawbridge-mcp/drawbridge/llm"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
 	"golang.org/x/sync/errgroup"
 )
 
 // A Shared holds the parts that several gateways of one process share, such as the store, the vault and the running
-// servers. Gateways with equal rows use the same server process.
+// servers. If two gateways configure a server in the same way, they use the same server process.
 type Shared struct {
 	db          *store.DB
 	vault       *secrets.Vault
@@ -42,6 +43,9 @@ type Shared struct {
 	scanner *spotlight.ResultScanner
 	// jobs are the commands that Drawbridge's own tools run.
 	jobs *cards.Jobs
+	// scripts runs Python scripts; nil if scriptsErr is set.
+	scripts    *sandbox.Sandbox
+	scriptsErr error
 	// models are the remote models; nil means none.
 	models *llm.ToolModels
 	// closing is the context of OpenShared without its cancellation. Close uses it to write to the store.
@@ -98,7 +102,9 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	scripts, scriptsErr := openSandbox(ctx, c, s.Sandbox)
 	return &Shared{
+		scripts: scripts, scriptsErr: scriptsErr,
 		closing: context.WithoutCancel(ctx),
 		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
 		trustAccounts: accounts, audit: a,
@@ -110,7 +116,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 }
 
 // warnOfStore logs a warning if the store's clock jumped and no person has confirmed the new time. It also logs a
-// warning for each spool directory whose records belong to another store.
+// warning for each spool directory beside the store whose records belong to another store.
 func warnOfStore(ctx context.Context, c Config, db *store.DB) error {
 	if err := db.CheckClock(ctx); err != nil {
 		return err
@@ -146,8 +152,8 @@ func newCallLimiter(c Config, s config.Settings, db *store.DB) *guards.CallLimit
 	})
 }
 
-// loadSettings reads the settings for a configuration. If c reads no configuration files, the settings are empty. Tools
-// and Shield of c, if not zero, replace the same settings of the file.
+// loadSettings reads the settings for a configuration. If c does not read configuration files, the settings are empty.
+// c.Tools and c.Shield replace the same settings of the file, unless they are zero.
 func loadSettings(c Config) (config.Settings, error) {
 	var s config.Settings
 	if c.readsFiles() {
@@ -160,7 +166,8 @@ func loadSettings(c Config) (config.Settings, error) {
 	return s, nil
 }
 
-// A LoadedConfig is a configuration that was read, with the approvals of its rows.
+// A LoadedConfig is a configuration that was read, and in which the approved servers of a project are marked as
+// approved.
 type LoadedConfig struct {
 	shared *Shared
 	config Config
@@ -169,7 +176,8 @@ type LoadedConfig struct {
 	addons []FoundAddon
 }
 
-// LoadConfig reads a configuration and ignores Config.Store. The error is as for Open.
+// LoadConfig reads a configuration. It ignores Config.Store, because the store of g is already open. The error is as
+// for Open.
 func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error) {
 	approvals, err := g.db.RowApprovals(ctx, CurrentApprover())
 	if err != nil {
@@ -195,7 +203,7 @@ func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error)
 	return r, err
 }
 
-// rules returns the rules in force: Config.Rules, or else the rules in the settings file.
+// rules returns the rules that apply: Config.Rules, or else the rules in the settings file.
 func (r LoadedConfig) rules() *drawbridge.Rules {
 	if r.config.Rules != nil {
 		return r.config.Rules
@@ -218,8 +226,9 @@ func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 	return g, nil
 }
 
-// Fingerprint returns a hash of the configuration. Two gateways with the same hash have the same servers, names and
-// rules. The hash is computed from secrets, so it must not be stored outside memory.
+// Fingerprint returns a hash of the configuration. Two configurations with the same hash have the same servers, card
+// names and rules, so one gateway can serve both. The hash is computed from secrets, so it must not be stored outside
+// memory.
 func (r LoadedConfig) Fingerprint() (string, error) {
 	rows := r.set.Mountable()
 	for i := range rows {
@@ -262,10 +271,10 @@ func (g *Shared) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Close stops the running commands, examines the queued results, writes the pending audit records and trust events, and
+// Close stops the running commands and scripts, examines the queued results, writes the pending audit records and trust events, and
 // closes the models and the store.
 func (g *Shared) Close() error {
-	return errors.Join(g.jobs.Close(), g.closeScanner(), g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
+	return errors.Join(g.jobs.Close(), g.closeSandbox(), g.closeScanner(), g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
 }
 
 // flushTrust writes the pending trust events of servers to the store.

@@ -11,18 +11,19 @@ import (
 var ErrNotSignedIn = errNotSignedIn
 
 // ServerSignIn returns the owner's sign-in manager for a server that requires a sign-in. The credential is stored in
-// the vault, for every gateway with that vault; other processes see it within seconds. It returns an error for an
-// unknown server, and for a server that requires no sign-in.
+// the vault, and every gateway that uses this vault uses the credential; other processes see it within seconds.
+// ServerSignIn returns an error for an unknown server, and for a server that requires no sign-in.
 func (g *Gateway) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	return g.fleet.Access(id, g.owner.Principal)
 }
 
-// A SignInManager returns the sign-in managers of servers without a gateway. It does not start or connect to servers.
+// A SignInManager returns the sign-in manager of each server, for a process that does not open a gateway. It does not
+// start or connect to servers.
 type SignInManager struct{ fleet accessProvider }
 
-// OpenSignInManager returns a SignInManager for rows, except refused rows. It uses the vault of a gateway with this
-// configuration. If two rows have the same name, the first is used. The SignInManager need not be closed. The error is
-// as for Open.
+// OpenSignInManager returns a SignInManager for the servers in rows, except refused servers. It uses the vault of a
+// gateway with this configuration. If two servers have the same name, the first is used. The SignInManager need not be
+// closed. The error is as for Open.
 func OpenSignInManager(ctx context.Context, c Config, rows []config.Server) (*SignInManager, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)

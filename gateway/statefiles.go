@@ -41,8 +41,8 @@ func stateFiles(c Config, s config.Settings) []stateFile {
 	return files
 }
 
-// CheckStateFiles returns an error for each insecure private file of a configuration: a link, a file of another user,
-// or a file accessible to other users. It changes nothing.
+// CheckStateFiles returns an error for each insecure private file of a configuration. Such a file is a link, belongs to
+// another user, or is accessible to other users. CheckStateFiles changes nothing.
 func CheckStateFiles(c Config, s config.Settings) []*InsecureFileError {
 	var found []*InsecureFileError
 	for _, f := range stateFiles(c, s) {

@@ -36,8 +36,8 @@ type storePlace struct {
 	idFile string
 	// stateDir is the directory for the files that belong to the store.
 	stateDir string
-	// spelled is the spool directory whose name is derived from named. For a URL, earlier releases used it, and
-	// processes use it that do not know the store's identity yet.
+	// spelled is the spool directory whose name is derived from named. For a URL, two kinds of processes write to it:
+	// processes of earlier releases, and processes that do not know the store's identity yet.
 	spelled string
 }
 
@@ -93,7 +93,7 @@ func (p storePlace) spoolDir(id string) string {
 	return filepath.Join(p.stateDir, "store-"+id[:min(16, len(id))]+spoolSuffix)
 }
 
-// knownID returns the identity of the store that was last opened at this place; empty if no store was opened here.
+// knownID returns the identity of the store that was last opened at this location; empty if no store was opened there.
 func (p storePlace) knownID() (string, error) {
 	if p.idFile == "" {
 		return "", nil
@@ -109,7 +109,7 @@ func (p storePlace) knownID() (string, error) {
 	return id, nil
 }
 
-// remember writes id, the identity of the store at this place, to idFile.
+// remember writes id, the identity of the store at this location, to idFile.
 func (p storePlace) remember(id string) error {
 	if p.idFile == "" {
 		return nil
@@ -129,8 +129,8 @@ func (p storePlace) remember(id string) error {
 	return os.Rename(f.Name(), p.idFile)
 }
 
-// checkFile returns an error if the store's file existed before and is missing or empty now. It first completes or
-// undoes an interrupted restore.
+// checkFile returns an error if this location had a store before, and its file is now missing or empty. It first
+// completes or undoes an interrupted restore.
 func (p storePlace) checkFile() error {
 	if err := p.recoverRestore(); err != nil {
 		return err
@@ -157,8 +157,9 @@ func (p storePlace) checkFile() error {
 	return nil
 }
 
-// isVaultOfLostStore reports whether the vault beside the store has a key that signed audit records, but no store is in
-// the directory.
+// isVaultOfLostStore reports whether the vault beside the store belongs to a store that is missing. Then the vault has
+// a key that signed audit records, but the directory contains no trace of another store. A trace is an .id file, or the
+// spool directory of an existing file.
 func (p storePlace) isVaultOfLostStore() bool {
 	dir := filepath.Dir(p.named)
 	v, err := secrets.OpenVault(filepath.Join(dir, "vault"), secrets.VaultOptions{NoKeychain: true})
@@ -173,8 +174,8 @@ func (p storePlace) isVaultOfLostStore() bool {
 	})
 }
 
-// checkStore returns an error if db is another store than the store that was at this place before. If no store was
-// opened here before, it writes the identity of db to idFile.
+// checkStore returns an error if db is not the store that was opened at this location before. If no store was opened
+// there before, it writes the identity of db to idFile.
 func (p storePlace) checkStore(ctx context.Context, db *store.DB) error {
 	if p.idFile == "" {
 		return nil
@@ -195,7 +196,7 @@ func (p storePlace) checkStore(ctx context.Context, db *store.DB) error {
 	return nil
 }
 
-// lostFault returns the fault for a store that was at this place and is not there any more.
+// lostFault returns the fault for a location whose earlier store is not there any more; what describes the problem.
 func (p storePlace) lostFault(what string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "open the store " + p.nameForPeople(),
@@ -214,9 +215,9 @@ func (p storePlace) nameForPeople() string {
 	return "postgres://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
-// CheckStore returns an error if the store at the location that StoreLocation returns is missing, is empty, or is not
-// the store that was there before. db is the open store; nil if its file is missing. The error is a *drawbridge.Fault
-// with the next step for the person.
+// CheckStore returns an error if the store at the configured location is missing, is empty, or is not the store that
+// was opened there before. The arguments flag, s and lookup are those of StoreLocation. db is the open store; nil if
+// its file is missing. The error is a *drawbridge.Fault that tells the person what to do next.
 func CheckStore(ctx context.Context, flag string, s config.Settings, lookup func(string) (string, bool),
 	db *store.DB) error {
 	p, err := placeOfStore(flag, s, lookup)
@@ -229,8 +230,8 @@ func CheckStore(ctx context.Context, flag string, s config.Settings, lookup func
 	return err
 }
 
-// ConfirmStore accepts the store that is now at the configured location, whatever store was there before. It creates
-// the store if there is none, and returns the store's name for people.
+// ConfirmStore accepts the store that is now at the configured location, even if another store was there before. It
+// creates the store if there is none, and returns the store's name for people.
 func ConfirmStore(ctx context.Context, c Config) (name string, err error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -254,7 +255,7 @@ func ConfirmStore(ctx context.Context, c Config) (name string, err error) {
 	return p.nameForPeople(), errors.Join(err, db.Close())
 }
 
-// A WaitingSpool is a directory with audit records that no store has collected, and whose processes are dead.
+// A WaitingSpool is a spool directory with audit records of dead processes that are not in any store yet.
 type WaitingSpool struct {
 	Dir string `json:"dir"`
 	// Store is the name of the store that the records were written for; empty if unknown.
@@ -263,7 +264,8 @@ type WaitingSpool struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// String returns a sentence for people: how many bytes wait where for which store, and when they are collected.
+// String returns a sentence for people with the number of bytes, the directory and the store, and when the records are
+// moved to the store.
 func (w WaitingSpool) String() string {
 	which := "a store that is not known"
 	if w.Store != "" {
@@ -274,8 +276,8 @@ func (w WaitingSpool) String() string {
 			"with it", w.Bytes, w.Dir, which)
 }
 
-// WaitingSpools returns the spool directories beside the store of the configuration whose records belong to another
-// store. id is the identity of the open store; empty if no store is open.
+// WaitingSpools returns the spool directories beside the configured store that contain records for another store, one
+// that does not exist as a file there. id is the identity of the open store; empty if no store is open.
 func WaitingSpools(c Config, id string) ([]WaitingSpool, error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -318,8 +320,8 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// nameSpool writes the name of the store into a spool directory. If the store is a file, it does nothing, because the
-// directory's name contains the name of the store.
+// nameSpool writes the name of the store to a file in a spool directory. It does nothing for a store that is a file,
+// because the name of its spool directory contains the name of the store.
 func (p storePlace) nameSpool(dir string) error {
 	if isFileStore(p.location) {
 		return nil

@@ -22,7 +22,8 @@ func openTrustAccounts(ctx context.Context, c Config, s config.Settings, db *sto
 	return b, b.Load(ctx)
 }
 
-// watchQuarantines enrols servers again when their quarantine begins or ends, until stop is called.
+// watchQuarantines registers a function that enrols servers again when their quarantine begins or ends. stop removes
+// the function.
 func (g *Gateway) watchQuarantines() (stop func()) {
 	if g.shared.trustAccounts == nil {
 		return func() {}
@@ -41,8 +42,8 @@ func (g *Gateway) watchQuarantines() (stop func()) {
 	})
 }
 
-// quarantineTimeout limits the time for one enrolment after a quarantine change, and for storing trust events at the
-// end.
+// quarantineTimeout is the time limit for one enrolment after a quarantine change, and for writing trust events to the
+// store when the Shared is closed.
 const quarantineTimeout = 30 * time.Second
 
 // TrustRecords reads and resets the trust of servers in the store, without a gateway.
@@ -58,20 +59,20 @@ func ReadTrustRecords(ctx context.Context, db *store.DB, s config.Settings) (*Tr
 	return &TrustRecords{b}, nil
 }
 
-// Lookup returns the trust of a server and the events that explain it, the newest first.
+// Lookup returns the trust of a server and the events that led to it, the newest first.
 func (t *TrustRecords) Lookup(row config.Server) (drawbridge.Trust, []trust.Event) {
 	return t.LookupAccount(vetting.TrustAccountName(row), trust.Level(row.Trust))
 }
 
-// LookupAccount is like Lookup, for the name of an account. level is the trust level in the server's row, if it has
-// one.
+// LookupAccount is like Lookup, for the name of a trust account. level is the trust level in the server's
+// configuration, if the server is configured.
 func (t *TrustRecords) LookupAccount(name string, level trust.Level) (drawbridge.Trust, []trust.Event) {
 	s := t.accounts.Status(name)
 	return s.Trust(level), s.Reasons
 }
 
-// UnconfiguredAccounts returns the names of the stored accounts that were last written for a server of this name but
-// belong to none of the rows. Such a server was removed, or is in another configuration.
+// UnconfiguredAccounts returns the names of stored accounts that were last written for a server with the name id. It
+// omits the accounts of the servers in rows. A server with such an account was removed, or is in another configuration.
 func (t *TrustRecords) UnconfiguredAccounts(id drawbridge.ServerID, rows []config.Server) []string {
 	names := t.accounts.NamesFor(string(id))
 	return slices.DeleteFunc(names, func(name string) bool {
@@ -79,7 +80,7 @@ func (t *TrustRecords) UnconfiguredAccounts(id drawbridge.ServerID, rows []confi
 	})
 }
 
-// ResetAccount is like Reset, for the name of an account. See UnconfiguredAccounts.
+// ResetAccount is like Reset, for the name of a trust account, such as one that UnconfiguredAccounts returned.
 func (t *TrustRecords) ResetAccount(ctx context.Context, name string, id drawbridge.ServerID) error {
 	return t.accounts.Reset(ctx, name, string(id))
 }

@@ -16,8 +16,8 @@ import (
 // undoSuffix is the end of the name of the directory that stores earlier contents of files.
 const undoSuffix = "-undo"
 
-// OpenUndoLog returns the undo log, which stores earlier contents of changed files, that belongs to a store; nil for a
-// store in memory. The arguments are those of StoreLocation.
+// OpenUndoLog returns the undo log that belongs to a store; nil for a store in memory. The undo log stores the earlier
+// contents of files that tools changed. The arguments are those of StoreLocation.
 func OpenUndoLog(flag string, s config.Settings, lookup func(string) (string, bool)) (*undo.Log, error) {
 	p, err := placeOfStore(flag, s, lookup)
 	switch {
@@ -34,8 +34,8 @@ type undoLog struct{ log *undo.Log }
 
 var _ cards.UndoLog = undoLog{}
 
-// Before implements [cards.UndoLog]: it stores the content of a file before a change. Each call from the command line
-// is a separate run, so that a person can undo the last command, not all commands in a directory.
+// Before implements [cards.UndoLog]: it stores the content of a file before a change. Changes are undone by run. Each
+// call from the command line is a separate run, so that a person can undo the last command only.
 func (u undoLog) Before(c cards.FileChange) (done func(after []byte) error, err error) {
 	if c.Caller.Kind == drawbridge.Author {
 		c.Run = "call:" + ulid.Make().String()

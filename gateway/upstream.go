@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/upstream"
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
 var _ fleet = (*upstream.Fleet)(nil)
@@ -47,7 +48,8 @@ func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.S
 	return mcpPool{p}, err
 }
 
-// A listingStore stores only listings and ignores statuses, because another process stores the status of the servers.
+// A listingStore stores only the listings of servers. It ignores attempts and statuses, because another process runs
+// the same servers and stores these.
 type listingStore struct{ db *store.DB }
 
 func (s listingStore) RecordAttempt(context.Context, string, drawbridge.ServerID) error { return nil }
@@ -76,14 +78,15 @@ func (p mcpPool) newFleet(g *Gateway, c Config, mounts map[string]store.MountRec
 	})
 }
 
-// forwardNotice passes a notification of a server to the deck. It drops the notifications of a quarantined server.
+// forwardNotice passes a notification of a server to the deck, unless the server is in quarantine.
 func (g *Gateway) forwardNotice(n drawbridge.ServerNotification) {
 	if !g.serverTrust.Quarantined(n.Server) {
 		g.deck.HandleNotification(n)
 	}
 }
 
-// newAccessProvider returns a fleet of these rows that never runs, for signing in and out only.
+// newAccessProvider returns a fleet of the servers in rows that is used only for signing in and out; its Run is never
+// called.
 func newAccessProvider(ctx context.Context, c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (
 	accessProvider, error) {
 	p, err := newUpstreamPool(ctx, c.Logger, c, s, nil, vault, nil)
@@ -100,10 +103,12 @@ var errNotSignedIn = upstream.ErrNotSignedIn
 const MountedVariable = upstream.MountedVariable
 
 // RunReaperProcess must be the first call in the main function of a program. If this process was started to supervise
-// the processes of a server, or to read a PDF file, RunReaperProcess does that work and never returns.
+// the processes of a server, to read a PDF file, or to run Python scripts, RunReaperProcess does that work and never
+// returns.
 func RunReaperProcess() {
 	upstream.RunReaperProcess()
 	webpage.RunIfPDFReader()
+	sandbox.RunWorker()
 }
 
 // CheckConfinement returns an error if a row requires confinement that this machine does not offer. It returns nil if

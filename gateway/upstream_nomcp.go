@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
 // noFleet is the fleet of a build without MCP servers: it starts none, and most methods return a fault.
@@ -51,8 +52,11 @@ var errNotSignedIn = errors.New("not signed in")
 const MountedVariable = "DRAWBRIDGE_MOUNTED"
 
 // RunReaperProcess must be the first call in the main function of a program. If this process was started to read a PDF
-// file, RunReaperProcess does that work and never returns.
-func RunReaperProcess() { webpage.RunIfPDFReader() }
+// file, or to run Python scripts, RunReaperProcess does that work and never returns.
+func RunReaperProcess() {
+	webpage.RunIfPDFReader()
+	sandbox.RunWorker()
+}
 
 // CheckConfinement returns nil in a build without MCP servers.
 func CheckConfinement(config.Server, []string) error { return nil }

@@ -15,8 +15,8 @@ import (
 // system.
 const KeychainVariable = "DRAWBRIDGE_KEYCHAIN"
 
-// vaultDir returns the directory of the vault: "vault" beside the file of the store, see StoreLocation. For a store
-// that is not a file, it is "vault" beside the default file. The error is as for StoreLocation.
+// vaultDir returns the directory of the vault: "vault" beside the file of the store, see StoreLocation. If the store is
+// not a file, it is "vault" beside the default file of the store. The error is as for StoreLocation.
 func vaultDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	location, err := StoreLocation(flag, s, lookup)
 	if err == nil && !isFileStore(location) {
@@ -31,13 +31,13 @@ func vaultDir(flag string, s config.Settings, lookup func(string) (string, bool)
 	return filepath.Join(filepath.Dir(location), "vault"), nil
 }
 
-// isFileStore reports whether a store is a file.
+// isFileStore reports whether the location of a store is the path of a file.
 func isFileStore(location string) bool {
 	return location != MemoryStore && !strings.Contains(location, "://")
 }
 
-// OpenVault opens only the vault of a gateway with this configuration. The first write creates the vault's directory.
-// The error is a *drawbridge.Fault, as for Open.
+// OpenVault opens the vault of a gateway with this configuration, without the other parts of the gateway. The first
+// write creates the vault's directory. The error is a *drawbridge.Fault, as for Open.
 func OpenVault(c Config) (*secrets.Vault, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)

@@ -9,8 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// PruneVectors deletes the vectors of models that are not configured any more, and returns their number. It deletes
-// only vectors in Drawbridge's own store, because a separate vector store may have other users.
+// PruneVectors deletes vectors in Drawbridge's own store that are not needed any more, and returns their number. These
+// are the vectors of models that are not configured, or all vectors if a separate vector store is configured. It does
+// not delete vectors in a separate vector store, which may have other users.
 func (g *Gateway) PruneVectors(ctx context.Context) (dropped int64, err error) {
 	g.mu.Lock()
 	elsewhere := len(g.set.Settings.Vectors.Store) > 0
@@ -22,8 +23,9 @@ func (g *Gateway) PruneVectors(ctx context.Context) (dropped int64, err error) {
 	return g.shared.db.DropOtherVectors(ctx, model)
 }
 
-// OpenVectors opens the vector store of the settings. It connects on first use, and must be closed before db. kept
-// looks up secrets. Only Environ of c is used. An error with the code InvalidInput means an invalid URL.
+// OpenVectors returns the vector store of the settings. The vector store is connected on first use, and must be closed
+// before db. kept looks up stored secrets. Only Environ of c is used. An error with the code InvalidInput means an
+// invalid URL.
 func OpenVectors(ctx context.Context, c Config, s config.Settings, db *store.DB, kept secrets.SecretGetter) (
 	*store.LazyVectors, error) {
 	environ := c.Environ

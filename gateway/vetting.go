@@ -22,8 +22,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// newPipeline returns the vetting pipeline of the gateway: attest, pin, sanitise, then trust. The pin stage is before
-// the sanitiser, because a tool is pinned as its server sent it.
+// newPipeline returns the vetting pipeline of the gateway. It runs the stages attest, pin and sanitise, and then checks
+// the trust. The pin stage is before the sanitiser, because a tool is pinned as its server sent it.
 func (g *Gateway) newPipeline() *vetting.Pipeline {
 	g.pinStage = vetting.NewPinStage(g.shared.pinChecker)
 	return &vetting.Pipeline{
@@ -33,11 +33,12 @@ func (g *Gateway) newPipeline() *vetting.Pipeline {
 	}
 }
 
-// A questionFilter returns the sanitised params of a request that a server sends during a call. They are safe to show.
+// A questionFilter sanitises the params of a request that a server sends during a call. The result may be shown to
+// people and models.
 type questionFilter = func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
 
-// newQuestionFilter returns a filter that sanitises requests of servers and records findings in the audit a; a may be
-// nil.
+// newQuestionFilter returns a filter that sanitises requests of servers and records findings in the audit a. If a is
+// nil, it records nothing.
 func newQuestionFilter(s *vetting.Sanitiser, a *store.AuditWriter, log *slog.Logger) questionFilter {
 	var record func(audit.Record) error
 	if a != nil {
@@ -46,31 +47,31 @@ func newQuestionFilter(s *vetting.Sanitiser, a *store.AuditWriter, log *slog.Log
 	return vetting.NewQuestionFilter(s, record, log, time.Now).Filter
 }
 
-// A vettedCache holds the vetting results that the gateways on one Shared use.
+// A vettedCache holds the vetting results of servers. All gateways on one Shared use it.
 type vettedCache struct {
 	sanitiser *vetting.Sanitiser
 
 	mu sync.Mutex
-	// stored holds the encoded VettedRecord that is in the store, by configuration hash.
+	// stored maps a configuration hash to the encoded VettedRecord that is in the store for it.
 	stored *simplelru.LRU[string, []byte]
 }
 
-// A VettedRecord is the stored result of vetting a listing.
+// A VettedRecord is the result of vetting a server's listing, in the form in which it is stored.
 type VettedRecord struct {
 	// Cards is the number of tools on the deck. Notes are the notes for people, see [drawbridge.ServerStatus], without
 	// the notes in Clashes.
 	Cards int      `json:"cards"`
 	Notes []string `json:"notes,omitempty"`
-	// Clashes are the notes about names that other servers already have, in the naming style Naming. Winners are those
-	// servers.
+	// Clashes are the notes about items whose names other servers already have; Winners are these other servers. The
+	// notes are correct only in the naming style Naming.
 	Clashes []string              `json:"clashes,omitempty"`
 	Naming  deck.NamingStyle      `json:"naming,omitempty"`
 	Winners []drawbridge.ServerID `json:"winners,omitempty"`
-	// SanitiserState is the state of the sanitiser for the row.
+	// SanitiserState is the sanitiser's result for the configuration row of the server.
 	SanitiserState json.RawMessage `json:"book,omitempty"`
 }
 
-// newVettedRecord returns the record of a server in a naming style.
+// newVettedRecord returns the VettedRecord of a server whose items are on the deck as m describes.
 func newVettedRecord(m deck.ServerSummary, naming deck.NamingStyle, sanitiserState json.RawMessage) VettedRecord {
 	r := VettedRecord{Cards: len(m.Cards), Notes: itemNotes(m), SanitiserState: sanitiserState}
 	if len(m.Clashes) == 0 {
@@ -87,8 +88,8 @@ func newVettedRecord(m deck.ServerSummary, naming deck.NamingStyle, sanitiserSta
 	return r
 }
 
-// NotesIn returns the notes that apply to a naming style and to the servers in use. Notes about names are left out if
-// they were made for another style, or if one of the Winners is not in use.
+// NotesIn returns the notes that are correct for a naming style and for the servers in use. It omits Clashes if they
+// were made for another style, or if one of the Winners is not in use.
 func (r VettedRecord) NotesIn(style deck.NamingStyle, inUse func(drawbridge.ServerID) bool) []string {
 	current := len(r.Clashes) > 0 && cmp.Or(r.Naming, naming.Qualified) == cmp.Or(style, naming.Qualified)
 	for _, winner := range r.Winners {
@@ -100,7 +101,8 @@ func (r VettedRecord) NotesIn(style deck.NamingStyle, inUse func(drawbridge.Serv
 	return slices.Concat(r.Clashes, r.Notes)
 }
 
-// restore adds the stored record of a row to the cache and restores the sanitiser's state for the row.
+// restore adds text, the stored VettedRecord for the configuration hash row, to the cache. It also restores the
+// sanitiser's result for that row.
 func (v *vettedCache) restore(row string, text []byte) {
 	v.mu.Lock()
 	v.stored.Add(row, text)
@@ -113,11 +115,12 @@ func newVettedCache(s *vetting.Sanitiser) *vettedCache {
 	return &vettedCache{sanitiser: s, stored: stored}
 }
 
-// maxStoredRows is the maximum number of records in stored. A record that the cache has dropped is written to the store
-// again.
+// maxStoredRows is the maximum number of records in stored. A record that was removed from the cache is written to the
+// store again at the next save, although it is unchanged.
 const maxStoredRows = 1024
 
-// changedRecords returns the encoded records of the servers that differ from the stored records, by configuration hash.
+// changedRecords returns the encoded VettedRecords of the servers whose record differs from the record in the store.
+// The keys are configuration hashes.
 func (v *vettedCache) changedRecords(members []deck.ServerSummary, naming deck.NamingStyle) map[string][]byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -134,12 +137,12 @@ func (v *vettedCache) changedRecords(members []deck.ServerSummary, naming deck.N
 	return out
 }
 
-// enrolListing enrols a listing that the fleet received.
+// enrolListing enrols a listing that the fleet received from a server, and logs an error.
 func (g *Gateway) enrolListing(ctx context.Context, l drawbridge.Listing) {
 	err := g.enroller.enrol(ctx, l)
 	switch f, _ := errors.AsType[*drawbridge.Fault](err); {
 	case err == nil:
-	// Not logged: the server is being stopped, or its row has changed meanwhile.
+	// An error is not logged if the server is being stopped, or if its configuration has changed meanwhile.
 	case ctx.Err() != nil, f != nil && f.Code == drawbridge.NotFound:
 	default:
 		g.log.Warn("enrol the listing of a server", "server", l.Server, "err", err)
@@ -147,7 +150,8 @@ func (g *Gateway) enrolListing(ctx context.Context, l drawbridge.Listing) {
 	g.saveVetted(ctx, l.Server)
 }
 
-// revetStale vets the stored listings again that were vetted by older rules, and stores the results.
+// revetStale vets and enrols those stored listings again that were vetted by older rules of the shield, and stores the
+// results.
 func (g *Gateway) revetStale(ctx context.Context) {
 	g.mu.Lock()
 	members := g.deckMembers()
@@ -163,8 +167,8 @@ func (g *Gateway) revetStale(ctx context.Context) {
 	g.saveVetted(ctx)
 }
 
-// revetLocked vets the servers with a locked tool list again, because a person may have unlocked the list. The caller
-// must hold mu.
+// revetLocked vets and enrols the listings of servers with a locked tool list again, because a person may have unlocked
+// the list. The caller must hold mu.
 func (g *Gateway) revetLocked(ctx context.Context) error {
 	var locked []drawbridge.ServerID
 	for _, m := range g.deckMembers() {
@@ -178,12 +182,13 @@ func (g *Gateway) revetLocked(ctx context.Context) error {
 	return g.enroller.reenrol(ctx, locked...)
 }
 
-// saveVettedTimeout limits the time to store vetting results, even after the context has ended.
+// saveVettedTimeout is the time limit for storing vetting results. They are stored even after the context of the caller
+// has ended.
 const saveVettedTimeout = 5 * time.Second
 
-// saveVetted stores the vetting results of the named servers, or of all servers if none is named. It also stores the
-// results of servers with name clashes, because the listing of another server may have changed them. The next start
-// then need not vet these listings.
+// saveVetted stores the vetting results of the named servers, or of all servers if none is named. The next start then
+// need not vet their listings. It also stores the results of servers with name clashes, because the listing of another
+// server may have changed these clashes.
 func (g *Gateway) saveVetted(ctx context.Context, servers ...drawbridge.ServerID) {
 	members := slices.DeleteFunc(g.deck.ServerSummaries(), func(m deck.ServerSummary) bool {
 		return len(servers) > 0 && !slices.Contains(servers, m.Server) && len(m.Clashes) == 0

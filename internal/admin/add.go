@@ -17,11 +17,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// An AddRequest asks for a new server. The server is started with Command, or is reached at URL.
+// An AddRequest contains the parameters of AddServer. The new server is started with Command, or is reached at URL.
 type AddRequest struct {
 	Name drawbridge.ServerID
-	// Scope selects the configuration file for the row: config.OriginProject or config.OriginUser. Empty means
-	// OriginProject.
+	// Scope selects the configuration file to which the server is added: config.OriginProject or config.OriginUser.
+	// Empty means OriginProject.
 	Scope config.OriginKind
 
 	Command string
@@ -29,21 +29,24 @@ type AddRequest struct {
 	Env     []config.NameValue
 
 	URL string
-	// Type is "http" or "sse"; empty means that the type is detected.
+	// Type is the transport for URL, "http" or "sse"; empty means that the transport is detected at the first
+	// connection.
 	Type    string
 	Headers []config.NameValue
-	// Token is a bearer token; it is written as the header Authorization.
+	// Token is a bearer token for URL; it is written to the file as the header Authorization.
 	Token string
 
-	// MoveSecrets moves the plain-text secrets of the row to Options.Secrets.
+	// MoveSecrets stores the request's plain-text secrets in Options.Secrets, and writes references to them to the
+	// file.
 	MoveSecrets bool
 }
 
-// Complete reports whether the request has a command or a URL. RunAddWizard completes other requests.
+// Complete reports whether the request has a command or a URL. If not, RunAddWizard can ask the person for the missing
+// values.
 func (q AddRequest) Complete() bool { return q.Command != "" || q.URL != "" }
 
-// Split splits a command that is a whole command line into the command and its arguments. It returns the changed
-// request, and false if the command is a single word.
+// Split returns the request with a Command that is a whole command line split into Command and Args. If Command is a
+// single word, it returns the request unchanged and false.
 func (q AddRequest) Split() (AddRequest, bool) {
 	words := config.SplitCommandLine(q.Command)
 	if words == nil {
@@ -53,7 +56,7 @@ func (q AddRequest) Split() (AddRequest, bool) {
 	return q, true
 }
 
-// Row returns the configuration row of the request.
+// Row returns the JSON object for the configuration file that describes the new server.
 func (q AddRequest) Row() json.RawMessage {
 	var edits []rawjson.Edit
 	put := func(name string, value json.RawMessage) { edits = append(edits, rawjson.Put(value, name)) }
@@ -82,8 +85,8 @@ func (q AddRequest) Row() json.RawMessage {
 	return rawjson.Apply(json.RawMessage("{}"), edits...)
 }
 
-// jsonObject returns a JSON object of strings, in the order of pairs. If two pairs have the same name, the later value
-// is used.
+// jsonObject returns a JSON object with the names and string values of pairs, in this order. If two pairs have the same
+// name, the later value is used.
 func jsonObject(pairs []config.NameValue) json.RawMessage {
 	var edits []rawjson.Edit
 	for _, p := range pairs {
@@ -92,11 +95,11 @@ func jsonObject(pairs []config.NameValue) json.RawMessage {
 	return rawjson.Apply(nil, edits...)
 }
 
-// AddServer writes a new server to a configuration file. It also approves a row that it wrote to the project's file,
-// because the person requested this row. It does not start the server.
+// AddServer writes a new server to a configuration file. If this is the project's file, it also stores the approval of
+// the new row, because the person has requested it. It does not start the server.
 //
-// The error is a UserError for an incomplete request. Any other error begins with "Failed to add server: ". It means
-// that the name is already used, the row is invalid, or the file cannot be written.
+// The error is a UserError for an incomplete request, and if Options.ConfigOptions names configuration files. It begins
+// with "Failed to add server: " if the name is already used, the row is invalid, or the file cannot be written.
 func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
 	if !q.Complete() {
 		return Change{}, r.nothingToAddError()
@@ -131,7 +134,8 @@ func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
 	return c, nil
 }
 
-// rowToWrite returns the row of a request. If the request asks for it, the secrets of the row are moved first.
+// rowToWrite returns the row to write for a request. If q.MoveSecrets is set, it first stores the secrets, and the row
+// contains references to them.
 func (r *Service) rowToWrite(q AddRequest) (MovedSecrets, error) {
 	switch {
 	case !q.MoveSecrets:
@@ -144,8 +148,8 @@ func (r *Service) rowToWrite(q AddRequest) (MovedSecrets, error) {
 	return MoveRowSecrets(r.o.Secrets, q.Name, q.Row(), r.o.ConfigOptions.LookupEnv)
 }
 
-// plainSecretsNote returns a note with the names of secrets that were written in plain text, and the command that moves
-// them.
+// plainSecretsNote returns a note for the person. It names the secrets that were written to the file in plain text, and
+// the command that moves them to the keychain.
 func (r *Service) plainSecretsNote(id drawbridge.ServerID, plain []string, row json.RawMessage) string {
 	text := "in plain text, and it looks like a secret: " + strings.Join(plain, ", ")
 	if CountMovableSecrets(row, r.o.ConfigOptions.LookupEnv) > 0 {
@@ -155,12 +159,13 @@ func (r *Service) plainSecretsNote(id drawbridge.ServerID, plain []string, row j
 	return text
 }
 
-// nothingToAddError returns the error for add without a command and without a URL.
+// nothingToAddError returns the error for an AddRequest without a command and without a URL.
 func (r *Service) nothingToAddError() error {
 	return userErrorf("Nothing to add: give --url U or -- <command...>. Usage: %s add <name> ...", r.o.CommandPrefix)
 }
 
-// configFile returns the file for new rows of a scope, and the scope of that file.
+// configFile returns the path of the configuration file to which servers of a scope are added, and the scope of that
+// file. An empty scope means the project.
 func (r *Service) configFile(scope config.OriginKind) (string, config.OriginKind, error) {
 	if len(r.o.ConfigOptions.Paths) > 0 {
 		return "", scope, UserError("--mcp names files for one run; servers are added to the project or user config")
@@ -182,7 +187,8 @@ type addServerError struct {
 func (e addServerError) Error() string { return "Failed to add server: " + e.cause.Error() + e.tip }
 func (e addServerError) Unwrap() error { return e.cause }
 
-// wrapAddError adds the next step for the person to the error for a row that could not be written.
+// wrapAddError returns the error of AddServer for a server that could not be written to the file. For some causes it
+// adds a tip for the person.
 func (r *Service) wrapAddError(err error) error {
 	text, tip := err.Error(), ""
 	switch {
@@ -196,7 +202,8 @@ func (r *Service) wrapAddError(err error) error {
 	return addServerError{err, tip}
 }
 
-// approveWrittenRow approves a row in a project's file, if it is still equal to the row that was written.
+// approveWrittenRow stores the approval of the row that was written to the project's file at path. It returns an error
+// if the file now contains another row of this name.
 func (r *Service) approveWrittenRow(ctx context.Context, id drawbridge.ServerID, path string,
 	written json.RawMessage) error {
 	set, err := config.Load(r.o.ConfigOptions)
@@ -220,7 +227,8 @@ func (r *Service) approveWrittenRow(ctx context.Context, id drawbridge.ServerID,
 	return nil // it is not a project's row, for example if the project is the home directory
 }
 
-// storeDecision stores a decision on rows. The decision is valid only for the rows in the form in which they were read.
+// storeDecision stores a person's approval or rejection of rows, with the hash of each row. If a row changes later, the
+// decision on it is no longer valid.
 func (r *Service) storeDecision(ctx context.Context, set config.Configuration, rows []config.Server,
 	approved bool) error {
 	db, err := r.openStoreForProject(ctx, set, true)
@@ -242,7 +250,8 @@ func (r *Service) storeDecision(ctx context.Context, set config.Configuration, r
 	return errors.Join(err, db.Close())
 }
 
-// fillChangeState sets the phase of the server after a change, and adds notes about other rows with the same name.
+// fillChangeState sets c.Phase and c.Reason to the state of the server after the change. It also adds notes, for
+// example about other rows with the same name, of which only one is used.
 func (r *Service) fillChangeState(ctx context.Context, c *Change) error {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -277,7 +286,8 @@ func (r *Service) fillChangeState(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// entryInFile returns the row with this name in a file. If the file has no such row, it returns the row in force.
+// entryInFile returns the row with this name in a file. If the file has no such row, it returns the row with this name
+// that takes precedence.
 func (roll ServerList) entryInFile(id drawbridge.ServerID, path string) ServerEntry {
 	for i, rows := range [][]config.Server{roll.Servers, roll.Shadowed} {
 		for _, row := range rows {

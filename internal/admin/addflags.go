@@ -9,9 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// SplitWords splits a line into words. Single and double quotes enclose blanks; each may also enclose the other kind of
-// quote. A backslash is an ordinary character, because Windows paths contain backslashes. It returns an error for a
-// quote that is not closed.
+// SplitWords splits a command line into words at white space. White space inside single or double quotes is part of a
+// word. Quotes of one kind may enclose quotes of the other kind. A backslash does not escape the next character,
+// because Windows paths contain backslashes. SplitWords returns an error for a quote that is not closed.
 func SplitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -46,15 +46,16 @@ func SplitWords(line string) ([]string, error) {
 
 // An AddFlag is an option of the command add.
 type AddFlag struct {
-	// Name is the option without its two dashes. Short is the short form without its dash; it may be empty.
+	// Name is the name of the option without its two dashes. Short is its one-letter form without the dash; it may be
+	// empty.
 	Name, Short string
-	// Usage is a one-line description, in which the word in backquotes is the name of the value.
+	// Usage is a one-line description for the help text. The word in backquotes is the name of the option's value.
 	Usage string
 
 	set func(r *Service, q *AddRequest, value string) error
 }
 
-// AddFlags returns the options of the command add, in the order of the help text.
+// AddFlags returns the options of the command add, in the order in which the help text lists them.
 func AddFlags() []AddFlag {
 	return []AddFlag{
 		{"scope", "s", "`project` (.drawbridge/mcp.json here) or user (your own configuration); default project",
@@ -69,8 +70,8 @@ func AddFlags() []AddFlag {
 }
 
 // ParseAdd parses the words after the command add: NAME, options, and a URL or, after "--", a command. Options may be
-// before or after NAME. If the request is incomplete, call RunAddWizard. The error is a UserError; it does not contain
-// values that may be secrets.
+// before or after NAME. The result may be incomplete; see AddRequest.Complete. The error is a UserError; it does not
+// contain values that may be secrets.
 func (r *Service) ParseAdd(words []string) (AddRequest, error) {
 	var q AddRequest
 	var stdio bool
@@ -120,8 +121,9 @@ func splitAtCommand(words []string) (before, command []string) {
 	return words, nil
 }
 
-// parseFlag returns the option that a word names, and the value that follows "=" in the word. joined reports whether
-// there is such a value. For an unknown option, flag.Name is the name with its dashes.
+// parseFlag parses a word of the command line that begins with a dash. It returns the option and the value that is
+// joined to it, as in "--scope=user" or "-suser". joined reports whether the word contains a value. For an unknown
+// option, ok is false and flag.Name is the name with its dashes.
 func parseFlag(word string) (flag AddFlag, value string, joined, ok bool) {
 	name, value, joined := strings.Cut(word, "=")
 	for _, f := range AddFlags() {
@@ -135,7 +137,7 @@ func parseFlag(word string) (flag AddFlag, value string, joined, ok bool) {
 	return AddFlag{Name: name}, "", false, false
 }
 
-// missingValueError returns the error for an option without a value.
+// missingValueError returns the error for the option flag if its value is missing or empty.
 func (r *Service) missingValueError(flag string) error {
 	switch flag {
 	case "scope":
@@ -225,7 +227,9 @@ func parseVariable(text string) (config.NameValue, bool) {
 	return config.NameValue{Name: name, Value: value}, ok && name != ""
 }
 
-// setNameAndURL sets the name and the URL from the words that are neither options nor the command.
+// setNameAndURL sets q.Name and q.URL from plain, the words that are neither options nor part of the command after
+// "--". The first word is the name. A second word is the URL if it looks like a URL or a transport is given; otherwise
+// it is an error.
 func (r *Service) setNameAndURL(q *AddRequest, plain []string) error {
 	if len(plain) > 0 {
 		q.Name = drawbridge.ServerID(plain[0])
@@ -243,7 +247,8 @@ func (r *Service) setNameAndURL(q *AddRequest, plain []string) error {
 	return nil
 }
 
-// checkAddRequest returns an error for a missing name and for options that cannot be combined.
+// checkAddRequest returns an error if the name is missing, or if options cannot be combined. stdio reports whether
+// "--transport stdio" was given.
 func (r *Service) checkAddRequest(q AddRequest, stdio bool) error {
 	said := q.Complete() || q.Token != "" || q.Type != "" || stdio || len(q.Headers)+len(q.Env) > 0
 	authorized := false

@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Addons returns the person's own addons and the addons of the working directory, with their states. It does not run
-// them.
+// Addons returns the addons in the person's own directory and in the working directory, each with its state, such as
+// "active". It does not run them.
 func (r *Service) Addons(ctx context.Context) ([]gateway.FoundAddon, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -35,8 +35,8 @@ func (r *Service) Addons(ctx context.Context) ([]gateway.FoundAddon, error) {
 		LookupEnv: r.o.ConfigOptions.LookupEnv}, roll.Settings, decisions)
 }
 
-// FindProjectAddon returns the addon of the working directory with this ID. It returns a UserError if the addon is
-// unknown, is the person's own addon, or is unusable.
+// FindProjectAddon returns the addon with this ID in the working directory, for a decision by DecideAddon. It returns a
+// UserError if there is no such addon, if it is the person's own and needs no decision, or if it is unusable.
 func (r *Service) FindProjectAddon(ctx context.Context, id string) (gateway.FoundAddon, error) {
 	all, err := r.Addons(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (r *Service) FindProjectAddon(ctx context.Context, id string) (gateway.Foun
 	return found, nil
 }
 
-// DecideAddon approves or rejects an addon of the working directory. The decision is valid only for the files that the
-// addon had when it was found.
+// DecideAddon stores a person's approval or rejection of an addon in the working directory, which FindProjectAddon
+// returned. If the addon's files change later, the decision is no longer valid.
 func (r *Service) DecideAddon(ctx context.Context, a gateway.FoundAddon, approved bool) error {
 	db, err := r.openStoreOfSettings(ctx, true)
 	if err != nil {
@@ -75,7 +75,8 @@ func (r *Service) DecideAddon(ctx context.Context, a gateway.FoundAddon, approve
 	return errors.Join(err, db.Close())
 }
 
-// AddonFacts returns the properties of an addon as lines for the person who decides on it.
+// AddonFacts returns lines that describe an addon to the person who decides on it: what it runs, which calls it changes
+// or blocks, and its tools.
 func AddonFacts(f addons.Found) (facts []config.NameValue) {
 	add := func(name, format string, args ...any) {
 		facts = append(facts, config.NameValue{Name: name, Value: fmt.Sprintf(format, args...)})

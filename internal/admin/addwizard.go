@@ -19,17 +19,17 @@ const ErrAddCancelled = UserError("Server creation cancelled.")
 
 // A Prompter asks a person questions and shows texts to the person.
 type Prompter interface {
-	// Ask asks a question and returns the answer, a line without its line ending. An error means that the person cannot
-	// answer.
+	// Ask shows a question and returns the person's answer, a line without its line ending. An error means that no
+	// answer can be read.
 	Ask(question string) (string, error)
 	// Say shows a text, which may have several lines.
 	Say(text string)
 }
 
-// RunAddWizard asks a person for the parts of a server's row, and returns the complete request. It asks for the name
-// only if q has no valid name. The type and the scope of q are the default answers. If an answer is invalid, it shows
-// the reason and asks again. It writes nothing. The error is ErrAddCancelled if the person cancels, or the error of
-// ReadServers.
+// RunAddWizard asks a person for the values of a new server, and returns a complete request for AddServer. It asks for
+// the name only if q has no valid name. q.Type and q.Scope are the default answers to their questions. If an answer is
+// invalid, it shows the reason and repeats the question. It changes no file. The error is ErrAddCancelled if the person
+// cancels, or the error of ReadServers.
 func (r *Service) RunAddWizard(ctx context.Context, q AddRequest, person Prompter) (AddRequest, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -53,8 +53,8 @@ type addWizard struct {
 	person  Prompter
 }
 
-// askUntilValid repeats a question until take returns no error for the answer. An empty answer means otherwise, the
-// default.
+// askUntilValid asks a question until take accepts the answer. If take returns an error, it shows the error and repeats
+// the question. otherwise is the default, which take gets if the answer is empty.
 func (w *addWizard) askUntilValid(question, otherwise string, take func(answer string) error) error {
 	if otherwise != "" {
 		question += " [" + otherwise + "]"
@@ -134,7 +134,7 @@ func (w *addWizard) askCommandOrURL() error {
 	})
 }
 
-// askVariablesOrHeaders asks for environment variables or headers until the answer is empty.
+// askVariablesOrHeaders asks for environment variables or, for a remote server, for headers, until the answer is empty.
 func (w *addWizard) askVariablesOrHeaders() error {
 	question, wrong := "Environment variable KEY=VALUE (empty to go on)",
 		UserError("KEY=VALUE is needed, such as TOKEN=${MY_TOKEN}")
@@ -187,7 +187,8 @@ func (w *addWizard) askScope() error {
 		})
 }
 
-// confirmAdd shows the row that will be written and asks for a confirmation.
+// confirmAdd shows the values that will be written to the file, and asks for a confirmation. If the person answers no,
+// it returns ErrAddCancelled.
 func (w *addWizard) confirmAdd() error {
 	path, _, err := w.service.configFile(w.request.Scope)
 	if err != nil {
@@ -214,7 +215,7 @@ func (w *addWizard) confirmAdd() error {
 	return err
 }
 
-// reviewLines returns lines that describe a request. Values that may be secrets are redacted.
+// reviewLines returns lines that describe a request to the person, without values that may be secrets.
 func (q AddRequest) reviewLines() []string {
 	var lines []string
 	if q.Command != "" {
@@ -238,7 +239,8 @@ func (q AddRequest) reviewLines() []string {
 	return lines
 }
 
-// joinQuoted joins words to a line that SplitWords splits into the same words, if such a line exists.
+// joinQuoted joins words to one line, with quotes where they are needed, so that SplitWords returns the same words. For
+// a word with both kinds of quotes no such line exists.
 func joinQuoted(words []string) string {
 	shown := make([]string, len(words))
 	for i, word := range words {

@@ -13,14 +13,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Approvals is the queue of calls that wait for a person's approval. Close it after use.
+// An Approvals reads and answers the queue of calls that wait for a person's approval. It must be closed after use.
 type Approvals struct {
 	db       *store.DB // nil if there is no store
 	recorder gateway.AdminRecorder
 }
 
-// OpenApprovals opens the queue of calls. If there is no store, it creates one if create is set; otherwise the queue is
-// empty.
+// OpenApprovals opens the store with the queue of waiting calls. If there is no store yet, it creates the store if
+// create is set; otherwise the queue is empty.
 func (r *Service) OpenApprovals(ctx context.Context, create bool) (*Approvals, error) {
 	db, err := r.openStoreOfSettings(ctx, create)
 	if err != nil {
@@ -32,13 +32,13 @@ func (r *Service) OpenApprovals(ctx context.Context, create bool) (*Approvals, e
 // Close closes the store.
 func (a *Approvals) Close() error { return closeStore(a.db, nil) }
 
-// A PendingCall is a call that waits for a person's answer. It ends without an answer at Until.
+// A PendingCall is a call that waits for a person's approval. If there is no answer before Until, the call is refused.
 type PendingCall struct {
 	ID      string                  `json:"id"`
 	Created time.Time               `json:"created"`
 	Until   time.Time               `json:"until"`
 	Call    gateway.ApprovalDetails `json:"call"`
-	// Damage is an error if the stored details of the call cannot be read; Call is empty then.
+	// Damage is set if the stored details of the call cannot be read; then Call is empty.
 	Damage error `json:"-"`
 
 	stored store.PendingApproval
@@ -64,8 +64,8 @@ func (a *Approvals) Pending(ctx context.Context) (all []PendingCall, err error) 
 	return all, err
 }
 
-// Find returns the waiting call with this ID. If there is none, the error names the command that lists the waiting
-// calls.
+// Find returns the waiting call with this ID. If no call with this ID is waiting, the error names the command that
+// lists the waiting calls. If the stored details of the call are damaged, the error is PendingCall.Damage.
 func (a *Approvals) Find(ctx context.Context, id string) (PendingCall, error) {
 	all, err := a.Pending(ctx)
 	if err != nil {
@@ -86,22 +86,25 @@ func shortID(id string) string {
 	return safetext.Truncate(safetext.Exact(id), 20, safetext.Runes, "…")
 }
 
-// A GrantScope is the permission that a person gives in addition to one call. The zero value permits only the call.
+// A GrantScope describes the grant that a person adds when approving a waiting call. A grant permits later calls
+// without a question. The zero value adds no grant and permits only the waiting call.
 type GrantScope struct {
-	// Duration is how long the grant is valid, in JSON in nanoseconds. A negative value is invalid.
+	// Duration is how long the grant is valid; in JSON it is in nanoseconds. A negative value is invalid.
 	Duration time.Duration `json:"duration,omitempty"`
-	// Session ends the grant with the caller's session. If Duration is 0, the grant ends after 24 hours at the latest.
+	// Session limits the grant to the caller's session. If Duration is 0, such a grant ends after 24 hours at the
+	// latest.
 	Session bool `json:"session,omitempty"`
-	// AnyArguments permits the tool with any arguments. It needs Duration or Session.
+	// AnyArguments permits calls of the tool with any arguments, not only with the same arguments. It needs Duration or
+	// Session.
 	AnyArguments bool `json:"any_arguments,omitempty"`
-	// Always permits the same call until the grant is revoked. It cannot be combined with other fields.
+	// Always permits calls with the same arguments until the grant is revoked. It cannot be combined with other fields.
 	Always bool `json:"always,omitempty"`
 }
 
-// maxSessionGrant is how long a grant for a session is valid if it has no duration.
+// maxSessionGrant is how long a grant for a session is valid if the person gave no duration.
 const maxSessionGrant = 24 * time.Hour
 
-// Validate returns a UserError if the fields contradict each other.
+// Validate returns a UserError if fields cannot be combined or Duration is negative.
 func (s GrantScope) Validate() error {
 	switch {
 	case s.Duration < 0:
@@ -114,8 +117,8 @@ func (s GrantScope) Validate() error {
 	return nil
 }
 
-// newGrant returns the grant of the scope for a call, and the duration of the grant. The grant is nil if the scope
-// permits only the call.
+// newGrant returns the grant to store when the call p is approved, and its duration; 0 means no end. The grant is nil
+// if the scope permits only the call.
 func (s GrantScope) newGrant(p PendingCall) (*store.Grant, time.Duration, error) {
 	if err := s.Validate(); err != nil {
 		return nil, 0, err
@@ -143,7 +146,8 @@ func (s GrantScope) newGrant(p PendingCall) (*store.Grant, time.Duration, error)
 	return g, s.Duration, nil
 }
 
-// Allow lets a call continue and stores the grant of the scope. Both are recorded in the audit.
+// Allow approves a waiting call, so that it continues, and stores the grant that s describes. The answer is recorded in
+// the audit.
 func (a *Approvals) Allow(ctx context.Context, p PendingCall, s GrantScope) error {
 	grant, lasts, err := s.newGrant(p)
 	if err != nil {
@@ -152,7 +156,7 @@ func (a *Approvals) Allow(ctx context.Context, p PendingCall, s GrantScope) erro
 	return a.answer(ctx, p, store.AnswerAllowed, grant, lasts)
 }
 
-// Deny refuses a call. The refusal is recorded in the audit.
+// Deny refuses a waiting call. The answer is recorded in the audit.
 func (a *Approvals) Deny(ctx context.Context, p PendingCall) error {
 	return a.answer(ctx, p, store.AnswerDenied, nil, 0)
 }
@@ -174,15 +178,16 @@ func (a *Approvals) answer(ctx context.Context, p PendingCall, answer store.Appr
 	})
 }
 
-// A Grant permits more than one call.
+// A Grant is a stored permission for calls that would otherwise wait for an approval; see GrantScope.
 type Grant struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 	// Until is the end of the grant; zero if the grant does not expire.
 	Until time.Time `json:"until,omitzero"`
-	// Session reports whether the grant ends with the caller's session.
+	// Session reports whether the grant is limited to the session of the caller.
 	Session bool `json:"session"`
-	// AnyArguments reports whether the grant is for any arguments. Then Call has the arguments of the first call only.
+	// AnyArguments reports whether the grant is for any arguments. Call shows the arguments of the call for which the
+	// grant was made.
 	AnyArguments bool                    `json:"anyArguments"`
 	Uses         int                     `json:"uses"`
 	Call         gateway.ApprovalDetails `json:"call"`
@@ -208,7 +213,7 @@ func (a *Approvals) Grants(ctx context.Context) (all []Grant, err error) {
 	return all, nil
 }
 
-// Revoke ends a grant. If no grant has the ID, the error names the command that lists the grants.
+// Revoke ends the grant with this ID. If there is no such grant, the error names the command that lists the grants.
 func (a *Approvals) Revoke(ctx context.Context, id string) error {
 	unknown := fmt.Errorf("grant %s not found (drawbridge ask grants lists them)", shortID(id))
 	if a.db == nil {
@@ -223,7 +228,8 @@ func (a *Approvals) Revoke(ctx context.Context, id string) error {
 	})
 }
 
-// AnswerApproval lets the waiting call with this ID continue, and stores the grant of the scope, or refuses the call.
+// AnswerApproval answers the waiting call with this ID. If allow is set, it approves the call and stores the grant that
+// s describes. Otherwise it refuses the call.
 func (r *Service) AnswerApproval(ctx context.Context, id string, allow bool, s GrantScope) error {
 	queue, err := r.OpenApprovals(ctx, false)
 	if err != nil {

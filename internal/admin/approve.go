@@ -7,10 +7,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// DecidableServers returns the rows of project directories with these names. A person may approve or reject these rows.
-// Without names it returns the rows that wait for a decision. A row does not wait if it was rejected and has not
-// changed since. The error is a UserError for a name that is not configured, and for a server that needs no approval or
-// cannot be approved.
+// DecidableServers returns the rows with these names that a person may approve or reject. Only rows of project
+// directories need an approval. Without names it returns the rows that wait for a decision. A row does not wait if it
+// was rejected and has not changed since. The error is a UserError for a name that is not configured, and for a server
+// that needs no approval or cannot be approved.
 func (r *Service) DecidableServers(ctx context.Context, ids ...drawbridge.ServerID) ([]ServerEntry, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -43,8 +43,9 @@ func (roll ServerList) pendingEntries() (entries []ServerEntry) {
 	return entries
 }
 
-// decidableRow returns the row on which a person decides with this name. It is a row that waits for approval, or
-// otherwise any row of a project directory.
+// decidableRow returns the row with this name that a person can approve or reject. If several project directories have
+// such a row, it prefers one that waits for approval. The error is a UserError if there is no row on which a person can
+// decide.
 func (roll ServerList) decidableRow(id drawbridge.ServerID) (config.Server, error) {
 	rows := roll.rowsNamed(id)
 	if len(rows) == 0 {
@@ -69,14 +70,15 @@ func (roll ServerList) decidableRow(id drawbridge.ServerID) (config.Server, erro
 	return found, nil
 }
 
-// Approve approves rows in the form in which DecidableServers returned them. A row that has changed since then still
-// waits for approval. The changes are in the order of entries. The error is the store's; then at least one row is not
+// Approve approves the rows that DecidableServers returned. A row that has changed since then is not approved and still
+// waits. The returned changes are in the order of entries. If the store returns an error, at least one row is not
 // approved.
 func (r *Service) Approve(ctx context.Context, entries []ServerEntry) ([]Change, error) {
 	return r.decideEntries(ctx, entries, true)
 }
 
-// Reject disables rows, including approved rows. A person is asked about them again only if they change.
+// Reject rejects rows, also if they were approved before, so that their servers are not started. A rejected row waits
+// for a decision again only after it has changed.
 func (r *Service) Reject(ctx context.Context, entries []ServerEntry) ([]Change, error) {
 	return r.decideEntries(ctx, entries, false)
 }

@@ -15,18 +15,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// followInterval is how often Follow polls the store for new records.
+// followInterval is the time between two reads of the store by Follow.
 const followInterval = 250 * time.Millisecond
 
-// An Audit reads the audit records of calls. Close it after use.
+// An Audit reads the audit records in the store. It must be closed after use.
 type Audit struct {
 	db *store.DB
-	// lost is an error if the store is missing or is not the same store as before; nil otherwise.
+	// lost is set if another store was at the configured location before; it is nil if this is the expected store.
 	lost error
 }
 
-// OpenAudit opens the audit. It first stores the records of processes that died before they stored them. If there is no
-// store, it returns a *NoStoreError.
+// OpenAudit opens the audit. It first moves records into the store that a process wrote to its spool file but could not
+// store before it died. It does not move them if another store was at the configured location before, because they
+// belong to that store. If there is no store, it returns a *NoStoreError.
 func (r *Service) OpenAudit(ctx context.Context) (*Audit, error) {
 	set, db, err := r.openRecords(ctx)
 	if err != nil {
@@ -45,12 +46,14 @@ func (r *Service) OpenAudit(ctx context.Context) (*Audit, error) {
 // Close closes the store.
 func (a *Audit) Close() error { return a.db.Close() }
 
-// Records returns the stored records with their hashes, from the first record that was stored at since or later.
+// Records returns the stored records with their hashes, in stored order. It begins with the first record that was
+// stored at since or later.
 func (a *Audit) Records(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
 	return a.db.AuditRecords(ctx, since)
 }
 
-// Call returns all records of one call. If no call has the ID, the error names the command that lists the calls.
+// Call returns all records of the call with this ID. If there are none, the error names the command that lists the
+// calls.
 func (a *Audit) Call(ctx context.Context, id string) ([]ledger.Record, error) {
 	records, err := a.db.AuditRecordsOfCall(ctx, id)
 	if err == nil && len(records) == 0 {
@@ -59,19 +62,19 @@ func (a *Audit) Call(ctx context.Context, id string) ([]ledger.Record, error) {
 	return records, err
 }
 
-// An AuditQuery selects calls. The zero value selects all.
+// An AuditQuery selects calls and other records of the audit. The zero value selects all.
 type AuditQuery struct {
 	Server string
-	// Caller is a principal, or the beginning of a client's name.
+	// Caller selects the calls of this principal, and of clients whose name begins with this text.
 	Caller string
-	// Failed selects calls that were refused, failed or have no outcome.
+	// Failed selects only calls that were refused, that failed, or whose outcome is not recorded.
 	Failed bool
 	Since  time.Time
-	// Limit is the maximum number of calls; the last calls are selected. 0 means no limit.
+	// Limit is the maximum number of results; if there are more, the last ones are returned. 0 means no limit.
 	Limit int
 }
 
-// matches reports whether the query selects a record.
+// matches reports whether the query selects the record r. It does not check Since and Limit.
 func (q AuditQuery) matches(r audit.Record) bool {
 	switch {
 	case r.Kind == audit.Done: // its call began before Since
@@ -84,8 +87,9 @@ func (q AuditQuery) matches(r audit.Record) bool {
 	return false
 }
 
-// Calls returns the selected calls, oldest first. Each call is merged with its outcome. A call without an outcome is
-// still running, or its process died.
+// Calls returns the selected calls, oldest first. A call has two records, one for its start and one for its outcome,
+// which are merged. A call without an outcome is still running, or its process died. Records that are not about a call,
+// such as a person's decisions, are included.
 func (a *Audit) Calls(ctx context.Context, q AuditQuery) ([]audit.Record, error) {
 	calls, _, err := a.readCalls(ctx, q.Since)
 	if err != nil {
@@ -94,8 +98,8 @@ func (a *Audit) Calls(ctx context.Context, q AuditQuery) ([]audit.Record, error)
 	return q.selectCalls(calls, nil), nil
 }
 
-// selectCalls returns the calls that match, up to the limit. If open is not nil, calls without an outcome are added to
-// open instead.
+// selectCalls returns the calls that the query selects; if there are more than q.Limit, the last ones. If open is not
+// nil, calls without an outcome are not returned, but added to open by ID.
 func (q AuditQuery) selectCalls(calls []audit.Record, open map[string]audit.Record) []audit.Record {
 	shown := make([]audit.Record, 0, len(calls))
 	for _, r := range calls {
@@ -111,7 +115,8 @@ func (q AuditQuery) selectCalls(calls []audit.Record, open map[string]audit.Reco
 	return shown
 }
 
-// readCalls returns the calls made at or after since, sorted by time. It also returns the last stored record.
+// readCalls returns the calls that began at since or later, sorted by time, merged with their outcomes. end is the last
+// record that it read.
 func (a *Audit) readCalls(ctx context.Context, since time.Time) (calls []audit.Record, end ledger.Record, err error) {
 	var records []audit.Record
 	end, err = eachAuditRecord(a.db.AuditRecords(ctx, since), since, func(r audit.Record) {
@@ -126,8 +131,8 @@ func (a *Audit) readCalls(ctx context.Context, since time.Time) (calls []audit.R
 	return calls, end, nil
 }
 
-// Follow calls show for each selected call that has ended, and then for each further call when it ends. It returns nil
-// when ctx ends.
+// Follow calls show for each selected call that has already ended. Then it waits, and calls show for each further
+// selected call as soon as its outcome is stored. It returns nil when ctx ends.
 func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record)) error {
 	calls, end, err := a.readCalls(ctx, q.Since)
 	if err != nil {
@@ -176,8 +181,9 @@ func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record
 	}
 }
 
-// eachAuditRecord decodes records, and calls each for the records of calls made at or after since. It returns the last
-// record that it read. A record is stored after its call, so a record that is stored later may be of an earlier call.
+// eachAuditRecord decodes records, and calls each for every record whose time is since or later. It skips other
+// records: a record is stored later than it was made, so records that were stored after since may have an earlier time.
+// end is the last record that it read.
 func eachAuditRecord(records iter.Seq2[ledger.Record, error], since time.Time, each func(audit.Record)) (
 	end ledger.Record, err error) {
 	for r, err := range records {
@@ -205,7 +211,8 @@ func decodeAuditRecord(r ledger.Record) (audit.Record, error) {
 	return rec, nil
 }
 
-// isOpenCall reports whether a record is the beginning of a call whose outcome is in another record.
+// isOpenCall reports whether a record is about the start of a call or of a person's action. Such a record has no
+// outcome; a later record has it.
 func isOpenCall(r audit.Record) bool {
 	return (r.Kind == audit.Call || r.Kind == audit.AdminAction) && r.Outcome == ""
 }

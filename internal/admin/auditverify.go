@@ -14,26 +14,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// An AuditVerification is the result of a check of the audit's hash chain and signatures.
+// An AuditVerification is the result of VerifyAudit.
 type AuditVerification struct {
 	store.AuditReport
-	// ChainErr describes the first defect of the hash chain; nil if there is none.
+	// ChainErr describes the first defect of the hash chain or of the signatures; nil if there is none.
 	ChainErr error
-	// UnknownSigner is why the signer cannot be identified; nil if the signer is known or nothing is signed.
+	// UnknownSigner is set if the audit has signed checkpoints but no key is available with which they can be checked.
+	// It is the reason why the key of this machine is not available.
 	UnknownSigner error
-	// Lost summarizes the notes about lost records. Torn summarizes the notes about a record that a process did not
-	// complete before it died. ClockJumps summarizes the notes about clock jumps; after a jump no records are removed by
-	// age.
+	// Lost summarizes the notes in the audit about lost records. Torn summarizes the notes about an incomplete record,
+	// which a process was writing when it died. ClockJumps summarizes the notes about jumps of the store's clock. After
+	// a jump, no records are removed because of their age until a person confirms the clock.
 	Lost, Torn, ClockJumps NoteSummary
 	// Clock is the state of the store's clock.
 	Clock store.ClockState
-	// LostStore is an error if the store is not the same store as before; nil otherwise.
+	// LostStore is set if another store was at the configured location before; it is nil if this is the expected store.
 	LostStore error
-	// Waiting are directories with records of calls that belong to another store and are not stored yet.
+	// Waiting are directories with records that belong to another store and are not stored there yet.
 	Waiting []gateway.WaitingSpool
 }
 
-// KeyTexts returns the keys that signed checkpoints, in hexadecimal, sorted.
+// KeyTexts returns the public keys with which checkpoints were signed, in hexadecimal, sorted.
 func (v AuditVerification) KeyTexts() []string {
 	all := make([]string, 0, len(v.Keys))
 	for _, key := range v.Keys {
@@ -43,7 +44,8 @@ func (v AuditVerification) KeyTexts() []string {
 	return all
 }
 
-// A NoteSummary summarizes the audit's notes of one kind.
+// A NoteSummary summarizes the notes of one kind in the audit: their number, and the times of the oldest and the
+// newest.
 type NoteSummary struct {
 	Notes  int       `json:"notes"`
 	Oldest time.Time `json:"oldest"`
@@ -61,10 +63,10 @@ func (n *NoteSummary) add(r audit.Record) {
 
 var errNoMachineKey = errors.New("the key of this machine is not there")
 
-// VerifyAudit checks the hash chain and the signatures of the audit. keys are public keys in hexadecimal. Checkpoints
-// must be signed with the key of this machine or with one of keys. If keys is not empty, one of keys must have signed a
-// checkpoint. Defects are in the result. The error is a UserError for an invalid key, a *NoStoreError, or the error of
-// a store that cannot be read.
+// VerifyAudit checks the hash chain of the audit and the signatures of its checkpoints. keys are public keys in
+// hexadecimal. Each checkpoint must be signed with the key of this machine or with one of keys. If keys is not empty,
+// at least one checkpoint must be signed with one of keys. Defects of the audit are in v, not in err. The error is a
+// UserError for an invalid key, a *NoStoreError, or the error of a store that cannot be read.
 func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerification, err error) {
 	trusted, unknown, err := r.trustedKeys(ctx, keys)
 	if err != nil {
@@ -94,8 +96,8 @@ func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerifi
 	return v, nil
 }
 
-// trustedKeys returns the keys that may sign: the named keys and the key of this machine. If there are none, unknown is
-// the reason.
+// trustedKeys returns the keys with which checkpoints may be signed: the named keys and the key of this machine. If
+// there is no such key, unknown is the reason. err is a UserError for an invalid named key.
 func (r *Service) trustedKeys(ctx context.Context, named []string) (keys []ed25519.PublicKey, unknown, err error) {
 	for _, text := range named {
 		key, err := audit.ParsePublicKey(text)
@@ -148,9 +150,10 @@ func (a *Audit) verify(ctx context.Context, trusted []ed25519.PublicKey, named [
 	return v, nil
 }
 
-// ConfirmClock accepts the present time of the store's clock, and records this in the audit. It returns the state
-// before. If there is no store, the error is a *NoStoreError. If the clock of this machine differs from the store's
-// clock, it is a *drawbridge.Fault.
+// ConfirmClock accepts the current time of the store's clock after a jump, so that old records can be removed again.
+// The action is recorded in the audit. before is the state before the confirmation. If there is no store, the error is
+// a *NoStoreError. If the clock of this machine differs from the store's clock, the error is a *drawbridge.Fault and
+// nothing is confirmed.
 func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, err error) {
 	a, err := r.OpenAudit(ctx)
 	if err != nil {
@@ -169,8 +172,9 @@ func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, er
 	return before, err
 }
 
-// ConfirmStore accepts the store at the configured location, even if another store was there before. Then it records
-// this in the audit. It returns the name of the store.
+// ConfirmStore accepts the store that is now at the configured location, even if another store was there before, and
+// creates it if there is none. The action is recorded in the audit of this store. name is the store's path or URL, for
+// the person.
 func (r *Service) ConfirmStore(ctx context.Context) (name string, err error) {
 	if name, err = gateway.ConfirmStore(ctx, r.o.Gateway); err != nil {
 		return name, err
@@ -179,16 +183,18 @@ func (r *Service) ConfirmStore(ctx context.Context) (name string, err error) {
 	return name, r.o.AdminRecorder.Run(act, func() error { return nil })
 }
 
-// isTornRecordNote reports whether a note is about the last, incomplete record of a process that died. The call of this
-// record was not answered. If the note is about more bytes than one record can have, several records are lost.
+// isTornRecordNote reports whether a note is about one incomplete record, which a process was writing when it died. The
+// call of such a record got no answer. The result is false if the note is about more bytes than one record can have,
+// because then several records are lost.
 func isTornRecordNote(note audit.Record) bool {
 	const maxRecordBytes = 64 << 10
 	return note.Bytes <= maxRecordBytes && (strings.Contains(note.Reason, "bytes of an incomplete record") ||
 		strings.Contains(note.Reason, "no whole record")) // the text of earlier versions
 }
 
-// checkSigners returns nil if no keys are named. Otherwise one of the named keys must have signed a checkpoint, and
-// older records must not have been removed up to an unsigned place.
+// checkSigners returns an error if keys are named but none of them signed a checkpoint. It also returns an error if
+// keys are named and older records were removed up to a record that no checkpoint signs. Without named keys it returns
+// nil.
 func (v AuditVerification) checkSigners(named []string) error {
 	if len(named) > 0 && v.Loose {
 		return fmt.Errorf("the records before %d were taken out up to a place that no key has signed", v.First)

@@ -16,8 +16,8 @@ import (
 // maxPassphrase is the maximum size of a file with a passphrase, in bytes.
 const maxPassphrase = 4 << 10
 
-// ReadPassphrase returns the content of a file without line endings at its end. The error is a UserError and does not
-// contain the content.
+// ReadPassphrase returns the content of the file at path, without line endings at its end. The error is a UserError,
+// also for an empty file and for a file of more than 4 KiB. It does not contain the content.
 func ReadPassphrase(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -35,7 +35,7 @@ func ReadPassphrase(path string) (string, error) {
 	return passphrase, nil
 }
 
-// BackUp writes an archive of the store and the vault. The action is recorded in the audit.
+// BackUp writes a backup of the store and the vault to the file path. The action is recorded in the audit.
 func (r *Service) BackUp(ctx context.Context, path string, o gateway.BackupOptions) (report gateway.BackupReport,
 	err error) {
 	act := gateway.AdminAction{Command: "backup", Detail: filepath.Base(path)}
@@ -46,8 +46,9 @@ func (r *Service) BackUp(ctx context.Context, path string, o gateway.BackupOptio
 	return report, err
 }
 
-// Restore replaces the store and the vault with the content of an archive, and records this in the restored store. If a
-// process uses the store, it returns an error that names the process.
+// Restore replaces the store and the vault with the content of the backup at path. The action is recorded in the audit
+// of the restored store. If another process uses the store, Restore changes nothing and returns an error. The error
+// names the process if it is known.
 func (r *Service) Restore(ctx context.Context, path string, o gateway.RestoreOptions) (report gateway.RestoreReport,
 	err error) {
 	pid, err := r.o.Hub.Process()
@@ -74,8 +75,8 @@ func inUseFault(what, next string) error {
 		Err: errors.New(what), Next: next}
 }
 
-// describeStoreUse returns the error for a store that other processes have open. It names the processes if the system
-// can list them.
+// describeStoreUse returns the error of Restore for a store that other processes have open. The error names the
+// processes if the operating system can list them.
 func (r *Service) describeStoreUse() error {
 	location, err := gateway.StoreLocationFor(r.o.Gateway)
 	if err != nil {

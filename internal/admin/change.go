@@ -10,12 +10,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// nativeProvider is the Provider of rows in Drawbridge's own files. Drawbridge changes only these files.
+// nativeProvider is the value of config.Server.Provider for rows in Drawbridge's own configuration files. The functions
+// of this package change only these files, and not files of other programs.
 const nativeProvider = "native"
 
-// RemoveServer removes a server from the file of a scope: config.OriginProject or config.OriginUser. If scope is empty,
-// it removes the row in force. The error is a UserError if the server does not exist or is in a file of another
-// program. Any other error means that the file cannot be changed.
+// RemoveServer removes a server from the configuration file of a scope: config.OriginProject or config.OriginUser. If
+// scope is empty, it removes the server's row that takes precedence among Drawbridge's own files. The error is a
+// UserError if there is no such row, or if the server is in a file of another program. Any other error means that the
+// file cannot be changed.
 func (r *Service) RemoveServer(ctx context.Context, id drawbridge.ServerID, scope config.OriginKind) (Change, error) {
 	if scope != "" && scope != config.OriginProject && scope != config.OriginUser {
 		return Change{}, UserError("Invalid --scope value. Use project or user.")
@@ -46,7 +48,7 @@ func (r *Service) RemoveServer(ctx context.Context, id drawbridge.ServerID, scop
 	return c, nil
 }
 
-// removableRow returns the row to remove.
+// removableRow returns the row that RemoveServer removes, or the error of RemoveServer.
 func (r *Service) removableRow(roll ServerList, id drawbridge.ServerID, scope config.OriginKind) (
 	config.Server, error) {
 	rows := roll.rowsNamed(id)
@@ -69,7 +71,7 @@ func (r *Service) removableRow(roll ServerList, id drawbridge.ServerID, scope co
 	return config.Server{}, roll.notFoundError(id)
 }
 
-// isInScope reports whether a row is in a file of the scope; an empty scope means any.
+// isInScope reports whether a row is in the configuration file of the scope. Every row is in the empty scope.
 func (r *Service) isInScope(row config.Server, scope config.OriginKind) bool {
 	if scope == "" || row.Origin.Kind == scope {
 		return true
@@ -78,7 +80,8 @@ func (r *Service) isInScope(row config.Server, scope config.OriginKind) bool {
 	return err == nil && sameFile(path, row.Origin.Path)
 }
 
-// unreadableFileError returns an error if the server was not found and a file that may have the server cannot be read.
+// unreadableFileError returns an error if a configuration file of the scope, which may contain the server, cannot be
+// read. It is called when the server was not found.
 func (r *Service) unreadableFileError(id drawbridge.ServerID, scope config.OriginKind) error {
 	for _, one := range []config.OriginKind{config.OriginProject, config.OriginUser} {
 		path, _, err := r.configFile(one)
@@ -96,7 +99,7 @@ func (r *Service) unreadableFileError(id drawbridge.ServerID, scope config.Origi
 	return nil
 }
 
-// programTitle returns the name of a program for people.
+// programTitle returns the name that people know for the program with this provider ID.
 func programTitle(provider string) string {
 	for _, p := range config.Providers() {
 		if p.Name == provider {
@@ -106,10 +109,10 @@ func programTitle(provider string) string {
 	return provider
 }
 
-// DisableServer disables a server. If the row is in a file of Drawbridge, it changes the row. It adds the name to
-// disabledServers of the user's mcp.json instead in two cases: the row is in another program's file, or another row of
-// the name would replace it. The error is a UserError for a name that is not configured. Any other error means that the
-// file cannot be changed.
+// DisableServer disables a server, so that it is not started. It sets "enabled" to false in the server's row in
+// Drawbridge's file. In two cases it adds the name to disabledServers in the user's mcp.json instead: the row is in
+// another program's file, or another row of the same name would then be used. The error is a UserError for a name that
+// is not configured. Any other error means that the file cannot be changed.
 func (r *Service) DisableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -147,12 +150,12 @@ func (r *Service) DisableServer(ctx context.Context, id drawbridge.ServerID) (Ch
 	return c, nil
 }
 
-// maxDisablingFiles is the maximum number of settings that may disable one server.
+// maxDisablingFiles is the maximum number of settings that EnableServer removes for one server.
 const maxDisablingFiles = 8
 
-// EnableServer enables a disabled server. A server of a project directory may still need approval; the change then has
-// that phase. The error is a UserError for a name that is not configured, and for a server that another program's file
-// disables. Any other error means that the file cannot be changed.
+// EnableServer removes all settings that disable a server. A server of a project directory may still need an approval;
+// then Change.Phase is drawbridge.NeedsApproval. The error is a UserError for a name that is not configured, and for a
+// server that another program's file disables. Any other error means that the file cannot be changed.
 func (r *Service) EnableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	c := Change{Server: id, Kind: AlreadyEnabled}
 	for range maxDisablingFiles {
@@ -183,8 +186,9 @@ func (r *Service) EnableServer(ctx context.Context, id drawbridge.ServerID) (Cha
 	return c, nil
 }
 
-// disabledRow returns the row to enable for a name, and reports whether it is disabled. It returns false if a row of
-// the name is in force or no row of the name is disabled.
+// disabledRow returns the first disabled row with this name and true. If the row that takes precedence can be started,
+// or no row is disabled, it returns the row that takes precedence and false. If no row has the name, it returns the
+// zero value.
 func (roll ServerList) disabledRow(id drawbridge.ServerID) (row config.Server, off bool) {
 	rows := roll.rowsNamed(id)
 	if len(rows) == 0 {
@@ -200,7 +204,8 @@ func (roll ServerList) disabledRow(id drawbridge.ServerID) (row config.Server, o
 	return rows[0], false
 }
 
-// enableRow removes one setting that disables a row.
+// enableRow removes one setting that disables a row: an element of disabledServers or the member "enabled" of the row.
+// It returns a UserError if the setting is in a file of another program.
 func (r *Service) enableRow(row config.Server) error {
 	switch {
 	case row.DisabledBy != "":
@@ -212,7 +217,8 @@ func (r *Service) enableRow(row config.Server) error {
 		programTitle(row.Provider), row.Origin)
 }
 
-// An UnavailableError describes why a configured server cannot be started now, and the next step for the person.
+// An UnavailableError is a text for the person that describes why a server cannot be used now: it cannot be started, or
+// the person did not sign in.
 type UnavailableError string
 
 // Error returns the description.

@@ -13,20 +13,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A Client is a client of the HTTP endpoint that has its own token.
+// A Client is a client that may send requests to Drawbridge's HTTP endpoint with its own bearer token.
 type Client struct {
 	Name    string             `json:"name"`
 	Scopes  []drawbridge.Scope `json:"scopes"`
 	Created time.Time          `json:"created,omitzero"`
-	// Expires is the end of the token's validity; zero if the token does not expire.
+	// Expires is the time when the token expires; zero if it does not expire.
 	Expires time.Time `json:"expires,omitzero"`
-	// Used is the day of the last request, as 2006-01-02; empty means never.
+	// Used is the day of the client's last request, in the form "2006-01-02"; empty if there was none.
 	Used string `json:"used,omitempty"`
-	// Token is set only in the result of AddClient, because the store has only the hash of the token.
+	// Token is set only in the result of AddClient. It cannot be read again, because only its hash is stored.
 	Token string `json:"token,omitempty"`
 }
 
-// ScopesText returns the scopes, separated by commas.
+// ScopesText returns the scopes of the client, separated by commas.
 func (c Client) ScopesText() string {
 	words := make([]string, len(c.Scopes))
 	for i, s := range c.Scopes {
@@ -35,7 +35,7 @@ func (c Client) ScopesText() string {
 	return strings.Join(words, ", ")
 }
 
-// ExpiryText returns the end of the token's validity in local time, for people.
+// ExpiryText returns a text for people with the local time when the token expires.
 func (c Client) ExpiryText() string {
 	if c.Expires.IsZero() {
 		return "without an end"
@@ -43,8 +43,8 @@ func (c Client) ExpiryText() string {
 	return "until " + c.Expires.Local().Format(time.DateTime)
 }
 
-// ParseNewClient checks the name, scopes and lifetime ("90d", "12h", or empty) of a new client. The error is a
-// UserError.
+// ParseNewClient returns a new client for AddClient. It checks the scopes, and the lifetime of the token, such as "90d"
+// or "12h"; an empty lifetime means no end. It does not check the name. The error is a UserError.
 func ParseNewClient(name string, scopes []string, lifetime string, now time.Time) (Client, error) {
 	c := Client{Name: name}
 	if len(scopes) == 0 {
@@ -87,8 +87,8 @@ func parseLifetime(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// AddClient stores a client and returns it with its new token. The token cannot be read again later. first reports
-// whether this is the first client; after that every HTTP request needs a token.
+// AddClient stores a new client, and returns it with its new token, which cannot be read again later. first reports
+// whether this is the first client. When there is a client, every HTTP request needs a token.
 func (r *Service) AddClient(ctx context.Context, c Client) (added Client, first bool, err error) {
 	db, err := r.openStoreOfSettings(ctx, true)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Service) AddClient(ctx context.Context, c Client) (added Client, first 
 	return c, !others, nil
 }
 
-// Clients returns the clients that have tokens, sorted by name. The slice is never nil.
+// Clients returns the stored clients, sorted by name. The slice is never nil.
 func (r *Service) Clients(ctx context.Context) ([]Client, error) {
 	all := []Client{}
 	db, err := r.openStoreOfSettings(ctx, false)
@@ -130,7 +130,8 @@ func (r *Service) Clients(ctx context.Context) ([]Client, error) {
 	return all, err
 }
 
-// RemoveClient revokes the token of a client. Running servers refuse the token after their next reload.
+// RemoveClient removes a client and its token from the store. Running HTTP endpoints refuse the token after their next
+// reload.
 func (r *Service) RemoveClient(ctx context.Context, name string) error {
 	unknown := fmt.Errorf("client %q not found (drawbridge client list lists them)", name)
 	db, err := r.openStoreOfSettings(ctx, false)

@@ -15,11 +15,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// CredentialStates are the states of the credentials by server.
+// CredentialStates maps servers to the states of their stored credentials.
 type CredentialStates map[drawbridge.ServerID]drawbridge.CredentialStatus
 
-// ReadCredentialStates returns the credential states of the rows that have auth settings, a stored credential, a
-// pending sign-in or a problem. It sends no request.
+// ReadCredentialStates returns the states of the credentials for the servers of these rows. A server is included if its
+// row has auth settings, or if it has a stored credential, a pending sign-in or a problem. No request is sent.
 func ReadCredentialStates(p SignInProvider, rows []config.Server) CredentialStates {
 	all := CredentialStates{}
 	for _, row := range rows {
@@ -38,8 +38,8 @@ func ReadCredentialStates(p SignInProvider, rows []config.Server) CredentialStat
 	return all
 }
 
-// CredentialStates returns the states of the credentials for the servers of these rows. It sends no request. The error
-// is the error of gateway.OpenSignInManager.
+// CredentialStates opens the sign-in manager and returns the result of ReadCredentialStates for these rows. No request
+// is sent. The error is that of gateway.OpenSignInManager.
 func (r *Service) CredentialStates(ctx context.Context, rows []config.Server) (CredentialStates, error) {
 	p, err := gateway.OpenSignInManager(ctx, r.o.Gateway, rows)
 	if err != nil {
@@ -48,16 +48,17 @@ func (r *Service) CredentialStates(ctx context.Context, rows []config.Server) (C
 	return ReadCredentialStates(p, rows), nil
 }
 
-// A CredentialReport is the state of a credential with a description, for the command doctor.
+// A CredentialReport is the state of a server's credential with a description, for the command doctor. Standing is the
+// result of DescribeCredential.
 type CredentialReport struct {
 	drawbridge.CredentialStatus
 	Standing string `json:"standing"`
-	// SignInReason is why a sign-in is required; empty if none is required.
+	// SignInReason is the reason why the person must sign in; empty if that is not required.
 	SignInReason string `json:"needed,omitempty"`
 }
 
 // Reports returns a report for each credential, sorted by server name. statuses are the stored statuses of the servers.
-// A server that needs a sign-in has a report even if it has no credential.
+// For a server whose status says that it needs a sign-in, there is a report even if it has no credential.
 func (all CredentialStates) Reports(statuses []drawbridge.ServerStatus) (kept []CredentialReport) {
 	known := maps.Clone(all)
 	wanted := map[drawbridge.ServerID]bool{}
@@ -85,7 +86,8 @@ func (all CredentialStates) Reports(statuses []drawbridge.ServerStatus) (kept []
 	return kept
 }
 
-// UnconfiguredSignIns returns the names of the vault's sign-ins that do not belong to any of these servers.
+// UnconfiguredSignIns returns the names of the sign-ins among entries, the content of the vault, that belong to none of
+// the servers in all.
 func (all CredentialStates) UnconfiguredSignIns(entries []secrets.SecretInfo) (names []string) {
 	for _, e := range entries {
 		name, ok := strings.CutPrefix(e.Name, "signin/")
@@ -104,8 +106,8 @@ func IsAuthFailure(fault error) bool {
 	return fault != nil && drawbridge.AsFault(fault).Code == drawbridge.AuthFailure
 }
 
-// AuthRequiredText returns the next step for a server that refused a request without a credential. There are three
-// cases: an API key, OAuth, and an unknown type.
+// AuthRequiredText returns a sentence for the person about a server that refused a request without a credential. The
+// sentence names the type of authentication in the server's row: an API key, OAuth, or unknown.
 func AuthRequiredText(row config.Server) string {
 	key := row.Auth != nil && row.Auth.Type == "apikey" ||
 		slices.ContainsFunc(row.Headers, func(p config.NameValue) bool {
@@ -121,16 +123,18 @@ func AuthRequiredText(row config.Server) string {
 	return "Server requires authentication but type could not be determined."
 }
 
-// A ServerWithCredential is the status of a server and the state of its credential.
+// A ServerWithCredential is the status of a server, and the state of its credential if it has one.
 type ServerWithCredential struct {
 	drawbridge.ServerStatus
 	Credential *drawbridge.CredentialStatus `json:"credential,omitempty"`
-	// SignInPending reports whether the process that began the sign-in is still waiting for the browser.
+	// SignInPending reports whether a running process has begun a sign-in and waits until the person completes it in
+	// the browser.
 	SignInPending bool `json:"-"`
 }
 
-// AnnotateStatuses adds the stored credentials to the statuses of servers. The status of a running process is current.
-// If a process has ended, the sign-in that it required may have been completed since.
+// AnnotateStatuses adds the states of the credentials to the statuses of servers. It also corrects the phases of
+// servers that are not running, because their stored status may be outdated. If the person has signed in since, the
+// phase becomes Idle. If a sign-in is pending or has failed, the phase becomes NeedsSignIn.
 func (all CredentialStates) AnnotateStatuses(rows []drawbridge.ServerStatus) []ServerWithCredential {
 	out := make([]ServerWithCredential, len(rows))
 	for i, row := range rows {
@@ -157,7 +161,8 @@ func (all CredentialStates) AnnotateStatuses(rows []drawbridge.ServerStatus) []S
 	return out
 }
 
-// DescribeCredential returns a short description of the state of a credential.
+// DescribeCredential returns a short text for people about the state of a credential, such as "signed in until
+// 2026-01-02 15:04:05".
 func DescribeCredential(c drawbridge.CredentialStatus) string {
 	switch {
 	case c.SignedIn && c.Expires.IsZero() && c.AutoRenews:
@@ -178,13 +183,15 @@ func DescribeCredential(c drawbridge.CredentialStatus) string {
 	return "not signed in"
 }
 
-// forbiddenStatusPattern matches the HTTP statuses 401 and 403, but not as part of another number.
+// forbiddenStatusPattern matches the HTTP statuses 401 and 403 in the text of an error, but not as part of a longer
+// number.
 var forbiddenStatusPattern = lazyregexp.New(`\b40[13]\b`)
 
-// notFoundStatusPattern matches the HTTP statuses 404 and 410.
+// notFoundStatusPattern matches the HTTP statuses 404 and 410 in the text of an error.
 var notFoundStatusPattern = lazyregexp.New(`\bstatus (404|410)\b`)
 
-// FaultTip returns the next step for a server that could not be started or reached; empty if none is known.
+// FaultTip returns a sentence with the next step for the person, for a fault of a server that could not be started or
+// reached. It is empty if no tip is known for the fault.
 func FaultTip(fault error) string {
 	text := strings.ToLower(fault.Error())
 	switch {

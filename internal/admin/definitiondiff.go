@@ -7,15 +7,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A DefinitionDiff is the difference between two definitions of the same tool.
+// A DefinitionDiff describes the changes between two definitions of the same tool, and their risk.
 type DefinitionDiff struct {
-	// Kind is the kind of the change with the highest risk; see shield.Change.Kind. It is "unreadable" if the definitions
-	// cannot be compared.
+	// Kind describes the change with the highest risk. It is "unreadable" if the definitions cannot be compared.
 	Kind string `json:"kind"`
 	shield.Comparison
 }
 
-// DiffDefinitions compares two definitions of a tool. If they cannot be compared, the difference has the highest risk.
+// DiffDefinitions compares two different definitions of a tool. If they cannot be compared, or the shield finds no
+// change, the result has the highest risk and the kind "unreadable".
 func DiffDefinitions(s *shield.Shield, before, after json.RawMessage) DefinitionDiff {
 	c, err := s.CompareDefinitions(before, after)
 	switch worst := c.WorstChange(); {

@@ -1,14 +1,17 @@
-// Package admin has the functions with which a person administers Drawbridge. They cover configured servers, approvals,
-// sign-ins, quarantined definitions, withheld results, trust, clients, the ledger and the audit. A terminal, a web page
-// and a Go program call the same functions; internal/cli only parses flags and prints.
+// Package admin contains the functions with which a person administers Drawbridge. They cover configured servers,
+// approvals, sign-ins, held definitions, withheld results, trust, clients, the ledger and the audit. A command line, a
+// web page or a Go program can call the same functions. internal/cli, the command line, only parses flags and prints
+// results.
 //
-// A row is the entry of one server in a configuration file. A change replaces one value of one file, or nothing. A
-// project's row is approved in the form that the person saw. If the file changes before the person answers, the row is
-// not approved. Results do not contain values that may be secrets, with two exceptions: config.Server, which callers
-// must not show, and a new client's token. Decisions are recorded in the audit through Options.AdminRecorder.
+// A row is the entry of one server in a configuration file. A function that edits a file replaces one value of the
+// file, or changes nothing if it fails. A row in a project directory must be approved by a person before its server is
+// started. The approval is valid only for the text of the row that the person saw. Results do not contain values that
+// may be secrets, with two exceptions: config.Server, which must not be shown, and a new client's token. A person's
+// decisions are recorded in the audit through Options.AdminRecorder.
 //
-// The package prints nothing. It asks questions and starts servers only through functions that the caller passes. A
-// Service has no state between two calls. A Ledger, an Audit and Approvals have a store open until they are closed.
+// The package prints nothing. It asks questions and starts servers only through interfaces and functions that the
+// calling code passes. A Service stores no state between two calls. A Ledger, an Audit and an Approvals must be closed
+// after use, because each has an open store.
 //
-// The texts of errors are for people. Scripts may match them, so they do not change.
+// The texts of errors are for people. Scripts may compare them, so they must not change.
 package admin

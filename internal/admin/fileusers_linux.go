@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// findFileUsers returns the other processes of this user that have a file open.
+// findFileUsers returns the processes that have the file at path open, except this process. It finds only processes
+// whose open files this user may list.
 func findFileUsers(path string) (found []fileUser) {
 	want, err := os.Stat(path)
 	if err != nil {

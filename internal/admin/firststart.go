@@ -12,7 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// UnlistedServers returns the servers in force that can be started but were never listed.
+// UnlistedServers returns the rows of the servers that can be started and from which Drawbridge has never received a
+// listing.
 func (r *Service) UnlistedServers(ctx context.Context) ([]config.Server, error) {
 	statuses, list, err := r.ServerStatuses(ctx, false)
 	if err != nil {
@@ -26,8 +27,9 @@ func (r *Service) UnlistedServers(ctx context.Context) ([]config.Server, error) 
 	}), nil
 }
 
-// StartProgressText returns a line about servers that are starting for the first time. It names the package managers
-// that download the servers' packages. since is the time since the start.
+// StartProgressText returns a line for the person about servers that are starting for the first time, or "" if there
+// are none. The line names package managers, such as npx, that download the servers' packages. since is the time since
+// the start began.
 func StartProgressText(waiting []config.Server, since time.Duration) string {
 	var names, fetchers []string
 	packages := 0
@@ -55,8 +57,9 @@ func StartProgressText(waiting []config.Server, since time.Duration) string {
 	return fmt.Sprintf("  starting %s%s, %d s", strings.Join(names, ", "), why, int(since.Seconds()))
 }
 
-// FirstStartProblem returns a short reason why a server did not start, for a person. If the download of the server's
-// package failed, the text says so.
+// FirstStartProblem returns a short text for the person that explains why a server did not start. fault is the error of
+// the start, and stderr are the lines that the server's program wrote to standard error. The text names the package if
+// its download failed.
 func FirstStartProblem(row config.Server, fault error, stderr []string) string {
 	if problem := row.CommandLineProblem(); problem != "" {
 		return problem
@@ -71,8 +74,8 @@ func FirstStartProblem(row config.Server, fault error, stderr []string) string {
 	return text
 }
 
-// downloadFailed reports whether a package manager could not download its package. It could not reach the registry, or
-// the start took too long.
+// downloadFailed reports whether a server probably did not start because its package could not be downloaded. That is
+// assumed if the start took too long, or if stderr contains a known network error.
 func downloadFailed(fault error, stderr []string) bool {
 	if errors.Is(fault, context.DeadlineExceeded) {
 		return true

@@ -11,7 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A HeldResult is the result of a call that the shield withheld from the caller.
+// A HeldResult is the result of a call that was not sent to the caller, because rules of the shield matched in it. It
+// is stored so that a person can read it.
 type HeldResult struct {
 	ID     string              `json:"id"`
 	At     time.Time           `json:"at"`
@@ -21,7 +22,7 @@ type HeldResult struct {
 	Card   string              `json:"card"`
 	// Rules are the names of the shield's rules that matched.
 	Rules []string `json:"met"`
-	// Result is the content of the result; it is empty in a list.
+	// Result is the content of the result; it is empty in the list that HeldResults returns.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 

@@ -18,8 +18,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A HeldTool is a tool for which the server offers a definition that differs from the pinned definition. If Part is not
-// a tool, it is another part of a server whose text changed. Pin.Pending is the new definition.
+// A HeldTool is a tool whose server now sends a definition that differs from the pinned definition, which is the
+// accepted one. Part is empty for a tool. Otherwise the changed item is a prompt, a template or the server's
+// instructions; see shield.PinnedParts. Pin.Pending is the new definition.
 type HeldTool struct {
 	Server drawbridge.ServerID
 	Part   string
@@ -29,12 +30,13 @@ type HeldTool struct {
 	lockable bool
 }
 
-// Label returns a name for the part and the tool; see shield.PinLabel.
+// Label returns a name for the item, in which the part distinguishes items with the same name; see shield.PinLabel.
 func (h HeldTool) Label() string { return shield.PinLabel(h.Part, h.Pin.Tool) }
 
-// HeldTools returns the tools with a changed definition that waits for a decision or was rejected. They are sorted by
-// server and name. If tools are named, it returns these tools in their order. The error is the store's, or a UserError.
-// The UserError is for a server that is not configured, and for a named tool without a changed definition.
+// HeldTools returns the items of a server whose changed definition waits for a decision or was rejected. If id is
+// empty, it returns those of all servers, sorted by server. tools are labels; if there are any, it returns only these
+// items, in their order. The error is the store's, or a UserError. A UserError reports a server that is not configured,
+// or a named tool without a changed definition.
 func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools ...string) ([]HeldTool, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -63,7 +65,8 @@ func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools .
 	return named, nil
 }
 
-// notHeldError returns the error for a tool without a changed definition. It suggests the most similar name of held.
+// notHeldError returns the error for a named tool that has no changed definition. The error suggests the most similar
+// label of the tools in held.
 func notHeldError(id drawbridge.ServerID, tool string, held []HeldTool) error {
 	text := fmt.Sprintf("Tool %q of server %q is not held", tool, id)
 	labels := make([]string, len(held))
@@ -76,7 +79,7 @@ func notHeldError(id drawbridge.ServerID, tool string, held []HeldTool) error {
 	return userErrorf("%s. drawbridge shield held %s lists those that are.", text, id)
 }
 
-// readHeldTools returns the tools with a changed definition of the servers of rows.
+// readHeldTools returns the tools with a changed definition, for the servers of these rows, from the store.
 func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, rows []config.Server) (
 	all []HeldTool, err error) {
 	db, err := r.openStore(ctx, set, false)
@@ -112,9 +115,10 @@ func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, r
 	return all, nil
 }
 
-// AcceptTools pins the new definitions of tools that HeldTools returned. It also updates the lockfile for the tools
-// that the lockfile contains. live describes the result in the running servers. The error is the store's or the
-// lockfile's, or it names a tool whose definition has changed again. The tools before this tool are then accepted.
+// AcceptTools accepts the new definitions of tools that HeldTools returned: it pins them in the store. In the lockfile
+// it replaces the definitions of those tools that the lockfile contains. live describes to the person what the running
+// servers did. The error is the store's or the lockfile's, or it names a tool whose definition has changed again since.
+// After an error, the tools before the failed one are accepted.
 func (r *Service) AcceptTools(ctx context.Context, tools []HeldTool) (live string, err error) {
 	return r.decideHeldTools(ctx, tools, func(p shield.Pin, hash string) (shield.Pin, error) {
 		return p.Accept(hash,
@@ -122,8 +126,8 @@ func (r *Service) AcceptTools(ctx context.Context, tools []HeldTool) (live strin
 	}, true)
 }
 
-// RejectTools rejects the new definitions, so that they stay unavailable and no decision is requested again. The
-// results are the same as for AcceptTools.
+// RejectTools rejects the new definitions of tools that HeldTools returned. A rejected definition is not used, and the
+// person is not asked about it again. The results have the same meaning as those of AcceptTools.
 func (r *Service) RejectTools(ctx context.Context, tools []HeldTool) (live string, err error) {
 	return r.decideHeldTools(ctx, tools, shield.Pin.Reject, false)
 }
@@ -174,7 +178,8 @@ func (r *Service) decideHeldTools(ctx context.Context, tools []HeldTool, decide 
 	return r.relistAfterDecision(ctx, slices.Compact(servers)...), err
 }
 
-// updateLockfile writes the accepted definitions to the lockfile, for tools that the lockfile contains.
+// updateLockfile replaces definitions in the configured lockfile with the accepted definitions of tools. It does not
+// add tools that the lockfile does not contain, and does nothing if there is no lockfile.
 func (r *Service) updateLockfile(set config.Configuration, tools []HeldTool) error {
 	path, _, err := config.LockfilePath(r.o.ConfigOptions, set.Settings)
 	if err != nil || path == "" {

@@ -9,16 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// An ImportPick selects one definition of a scan by its index in Candidates. If As is not empty, it is the name of the
-// copy.
+// An ImportPick selects a server definition of another program that is to be copied. Index is its index in
+// config.ImportScan.Candidates. If As is not empty, the copy gets this name.
 type ImportPick struct {
 	Index int
 	As    drawbridge.ServerID
 }
 
-// PickImports returns the candidates of a scan. The picked ones have the status ImportNew and their chosen names. Other
-// new ones have the status ImportLeftOut. The error is a UserError for a definition that cannot be copied and for a
-// name that is already used, or a drawbridge.NameError.
+// PickImports returns a copy of scan.Candidates in which exactly the picked definitions have the status
+// config.ImportNew. A picked definition has its new name, if it gets one. A new definition that is not picked gets the
+// status config.ImportLeftOut. The error is a drawbridge.NameError, or a UserError for a definition that cannot be
+// copied or a name that is already used.
 func PickImports(scan config.ImportScan, picks []ImportPick) ([]config.ImportCandidate, error) {
 	rows := slices.Clone(scan.Candidates)
 	for i := range rows {
@@ -48,7 +49,8 @@ func PickImports(scan config.ImportScan, picks []ImportPick) ([]config.ImportCan
 	return rows, nil
 }
 
-// IsImportable reports whether a definition can be copied, under its own or another name.
+// IsImportable reports whether a definition can be copied, under its own name or, if that name is already used, under
+// another name.
 func IsImportable(c config.ImportCandidate) bool {
 	switch c.Status {
 	case config.ImportNew, config.ImportShadowed, config.ImportConflict:
@@ -57,9 +59,9 @@ func IsImportable(c config.ImportCandidate) bool {
 	return false
 }
 
-// ParseImportPicks converts the words of a command line to picks. servers are words of the form [PROGRAM:]NAME; if
-// there are any, only these definitions are picked. Without servers every new definition is picked. renames are words
-// of the form [PROGRAM:]NAME=NEW; they pick further definitions under another name. The error is a UserError.
+// ParseImportPicks converts words of a command line to picks. servers are words of the form [PROGRAM:]NAME, each of
+// which picks a definition. If there are none, every new definition is picked. renames are words of the form
+// [PROGRAM:]NAME=NEW, each of which picks a definition whose copy gets the name NEW. The error is a UserError.
 func ParseImportPicks(scan config.ImportScan, servers, renames []string) ([]ImportPick, error) {
 	var picks []ImportPick
 	for i, c := range scan.Candidates {
@@ -95,8 +97,9 @@ func ParseImportPicks(scan config.ImportScan, servers, renames []string) ([]Impo
 	return picks, nil
 }
 
-// findCandidate returns the index of the importable definition with the name in word, which has the form
-// [PROGRAM:]NAME.
+// findCandidate returns the index in rows of the importable definition that word names. word has the form
+// [PROGRAM:]NAME. It returns a UserError if there is no such definition, or if several programs have one and word names
+// no program.
 func findCandidate(rows []config.ImportCandidate, word string) (int, error) {
 	program, name, ok := strings.Cut(word, ":")
 	if !ok {
@@ -119,7 +122,8 @@ func findCandidate(rows []config.ImportCandidate, word string) (int, error) {
 	return found[0], nil
 }
 
-// FreeImportName returns an unused name for a copy whose own name is already used: NAME-PROGRAM or NAME-PROGRAM-NUMBER.
+// FreeImportName returns a name for a copy of the definition with the index i, whose own name is already used. The name
+// has the form NAME-PROGRAM, or NAME-PROGRAM-NUMBER if that is used too.
 func FreeImportName(scan config.ImportScan, picks []ImportPick, i int) drawbridge.ServerID {
 	taken := slices.Clone(scan.OwnNames)
 	for _, c := range scan.Candidates {
@@ -136,8 +140,8 @@ func FreeImportName(scan config.ImportScan, picks []ImportPick, i int) drawbridg
 	return name
 }
 
-// UnresolvedPicks returns the indexes of the picks whose name is already used by one of the person's servers or by an
-// earlier pick.
+// UnresolvedPicks returns the indexes in picks of the picks that need another name. Their name is already used by one
+// of the person's servers, or by an earlier pick.
 func UnresolvedPicks(scan config.ImportScan, picks []ImportPick) (clashes []int) {
 	taken := slices.Clone(scan.OwnNames)
 	for n, p := range picks {
@@ -158,19 +162,19 @@ func UnresolvedPicks(scan config.ImportScan, picks []ImportPick) (clashes []int)
 type ImportOffer struct {
 	Index int
 	Name  drawbridge.ServerID
-	// Programs are the titles of the programs that have the same definition.
+	// Programs are the titles of all programs in whose files this definition was found.
 	Programs []string
-	// Runs is the command line or the URL, without secrets.
+	// Runs is the command line or the URL of the server, without secrets.
 	Runs string
-	// Marked is set if the definition is copied unless the person deselects it.
+	// Marked is set if the definition is preselected: it is copied unless the person deselects it.
 	Marked bool
-	// Note explains to people why the definition is not marked, and which members were changed or omitted.
+	// Note explains to the person why the definition is not marked, and which of its members the copy changes or omits.
 	Note string
 }
 
-// ImportOffers returns the definitions of a scan that can be copied. It returns nil if no definition is new. It
-// includes a definition whose name the person's configuration already uses for another definition. If there are only
-// such definitions, the person has already decided on them.
+// ImportOffers returns the definitions of a scan that the person can choose to copy. They include definitions whose
+// name is already used for a different definition; these are not marked. If no definition is new, it returns nil,
+// because the person has decided on the remaining ones in an earlier import.
 func ImportOffers(scan config.ImportScan) (offers []ImportOffer) {
 	fresh := false
 	for i, c := range scan.Candidates {

@@ -8,24 +8,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// An ImportReport describes the servers of other programs and the result of copying them. It contains no values of
-// rows.
+// An ImportReport describes the servers that are configured in other programs, and the result of copying them. It
+// contains no values from their configuration, because these may be secrets.
 type ImportReport struct {
-	// File is the file to which servers are copied. Taken are the names of the copied servers.
+	// File is Drawbridge's configuration file to which servers are copied. Taken are the names of the servers that
+	// ImportServers copied.
 	File    string                `json:"file"`
 	Taken   []drawbridge.ServerID `json:"taken"`
 	Servers []ImportableServer    `json:"servers"`
-	// Kept are the names of the values that were moved to the keychain.
+	// Kept are the names under which secrets were stored in Options.Secrets.
 	Kept  []string `json:"kept,omitempty"`
 	Notes []string `json:"warnings,omitempty"`
-	// New is the number of servers to copy. MovableSecrets is the number of their secrets that can be moved.
+	// New is the number of servers that are to be copied. MovableSecrets is the number of their plain-text secrets that
+	// can be moved to Options.Secrets.
 	New            int `json:"-"`
 	MovableSecrets int `json:"-"`
 
 	candidates []config.ImportCandidate
 }
 
-// PlaintextFiles returns the files of other programs that still contain plain-text secrets of copied servers, sorted.
+// PlaintextFiles returns the paths of the other programs' files that contain plain-text secrets of copied servers,
+// sorted. Copying does not change these files.
 func (i ImportReport) PlaintextFiles() []string { return PlaintextFiles(i.candidates) }
 
 // An ImportableServer is a definition that was found in a file of another program.
@@ -38,19 +41,20 @@ type ImportableServer struct {
 	Status    config.ImportStatus `json:"status"`
 	Reason    string              `json:"reason,omitempty"`
 	Notes     []string            `json:"notes,omitempty"`
-	// Secrets are the names of the plain-text values that look like secrets.
+	// Secrets are the names, not the values, of plain-text values that look like secrets; see config.PlaintextSecrets.
 	Secrets []string `json:"plain_secrets,omitempty"`
-	// Movable reports whether some of the secrets can be moved.
+	// Movable reports whether at least one of these secrets can be moved to Options.Secrets.
 	Movable bool `json:"-"`
 }
 
-// ScanImports reads the servers that are configured in other programs. from are the programs to read; empty means all.
-// The error is that of config.ScanImports.
+// ScanImports finds the servers that are configured in other programs. from are the IDs of the programs whose files are
+// read; if it is empty, the files of all known programs are read. The error is that of config.ScanImports.
 func (r *Service) ScanImports(from []string) (config.ImportScan, error) {
 	return config.ScanImports(r.o.ConfigOptions, from)
 }
 
-// NewImportReport returns the report of a scan. Only the picked servers are to be copied.
+// NewImportReport returns a report of the servers that a scan found, for ImportServers. Only the picked servers are to
+// be copied. It changes no file. The error is that of PickImports.
 func (r *Service) NewImportReport(s config.ImportScan, picks []ImportPick) (ImportReport, error) {
 	file, err := config.UserFile(r.o.ConfigOptions)
 	if err != nil {
@@ -79,9 +83,9 @@ func (r *Service) NewImportReport(s config.ImportScan, picks []ImportPick) (Impo
 	return all, nil
 }
 
-// ImportServers copies the servers of a report that are to be copied. With moveSecrets it first stores their plain-text
-// secrets, and the copies refer to the stored values. After an error nothing is written, and the values stored so far
-// are removed.
+// ImportServers copies the picked servers of a report to Drawbridge's configuration file, and sets found.Taken and
+// found.Kept. If moveSecrets is set, it stores their plain-text secrets in Options.Secrets, and the copies contain
+// references to them. After an error the file is unchanged, and the secrets that it has stored are removed.
 func (r *Service) ImportServers(found *ImportReport, moveSecrets bool) error {
 	rows := slices.Clone(found.candidates)
 	var moved []MovedSecrets

@@ -13,9 +13,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ServerItems returns the items of one server that the caller sees with these list methods, such as
-// mcp.MethodResourcesList. It starts the server. The error is a UserError for an unknown name, or the reason why the
-// server cannot be started.
+// ServerItems starts a server, and returns those of its items that are visible to the caller. methods are the list
+// methods of the kinds of items, such as mcp.MethodResourcesList. The error is a UserError for an unknown name, or the
+// reason why the server cannot be started.
 func (r *Service) ServerItems(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller,
 	id drawbridge.ServerID, methods ...string) (items []drawbridge.Spec, err error) {
 	roll, err := r.ReadServers(ctx)
@@ -38,8 +38,9 @@ func (r *Service) ServerItems(ctx context.Context, g *gateway.Gateway, caller dr
 	return items, nil
 }
 
-// ReadResource reads a resource of a server. uri is the server's own URI or the URI under which Drawbridge lists the
-// resource. If the URI belongs to another server, the error is a UserError.
+// ReadResource starts a server and returns the result of resources/read for one of its resources. uri is the server's
+// own URI, or the URI under which Drawbridge lists the resource. If the URI belongs to another server, the error is a
+// UserError.
 func (r *Service) ReadResource(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller,
 	id drawbridge.ServerID, uri string) (json.RawMessage, error) {
 	items, err := r.ServerItems(ctx, g, caller, id, mcp.MethodResourcesList)
@@ -60,8 +61,8 @@ func (r *Service) ReadResource(ctx context.Context, g *gateway.Gateway, caller d
 	return callItem(ctx, g, caller, mcp.MethodResourcesRead, rawjson.Put(rawjson.Quote(string(named)), "uri"))
 }
 
-// resourceOwner returns the server whose name is in a qualified URI, or the server that lists the URI; empty if there
-// is none.
+// resourceOwner returns the server that owns a URI: the server whose name is in a qualified URI, or else the server
+// whose resource is listed under the URI. It returns "" if there is none.
 func resourceOwner(g *gateway.Gateway, caller drawbridge.Caller, uri string) drawbridge.ServerID {
 	if owner, _, qualified := naming.CutServer(uri); qualified {
 		return owner
@@ -74,9 +75,9 @@ func resourceOwner(g *gateway.Gateway, caller drawbridge.Caller, uri string) dra
 	return ""
 }
 
-// GetPrompt gets a prompt of a server. name is the server's own name or the name under which Drawbridge lists the
-// prompt. If two arguments have the same name, the later value is used. If the server does not list the prompt, the
-// error is a UserError.
+// GetPrompt starts a server and returns the result of prompts/get for one of its prompts. name is the server's own name
+// of the prompt, or the name under which Drawbridge lists it. If two arguments have the same name, the later value is
+// used. If the server does not list the prompt, the error is a UserError.
 func (r *Service) GetPrompt(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller, id drawbridge.ServerID,
 	name string, arguments []config.NameValue) (json.RawMessage, error) {
 	items, err := r.ServerItems(ctx, g, caller, id, mcp.MethodPromptsList)
@@ -94,7 +95,8 @@ func (r *Service) GetPrompt(ctx context.Context, g *gateway.Gateway, caller draw
 	return callItem(ctx, g, caller, mcp.MethodPromptsGet, edits...)
 }
 
-// findItem returns the listed name of the item whose own or listed name is name.
+// findItem returns the listed name of the item whose own name or listed name is name. It returns false if there is
+// none.
 func findItem(items []drawbridge.Spec, name string) (drawbridge.CardName, bool) {
 	for _, spec := range items {
 		if spec.Tool == name || string(spec.Name) == name {

@@ -10,14 +10,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A Ledger reads the records of enrolled and retired tools. Close it after use.
+// A Ledger reads the records about enrolled and retired tools in the store. It must be closed after use.
 type Ledger struct {
-	// Stream is the name of the stream that belongs to the configuration.
+	// Stream is the name of the ledger stream to which the servers of this configuration belong. A store may have
+	// streams of several configurations.
 	Stream string
 	db     *store.DB
 }
 
-// OpenLedger opens the ledger of the configuration. If there is no store, it returns a *NoStoreError.
+// OpenLedger opens the store, and selects the ledger stream of the configuration. If there is no store, it returns a
+// *NoStoreError.
 func (r *Service) OpenLedger(ctx context.Context) (*Ledger, error) {
 	set, db, err := r.openRecords(ctx)
 	if err != nil {
@@ -35,8 +37,8 @@ func (l *Ledger) Entries(ctx context.Context) ([]ledger.Entry, error) {
 	return l.db.Replay(ctx, l.Stream)
 }
 
-// Find returns the entry with a sequence number, or all entries with a key. If there is none, the error names the
-// command that lists the entries.
+// Find returns the entries of l.Stream with this sequence number or this key. Only one entry has a number, but several
+// may have the same key. If there is none, the error names the command that lists the entries.
 func (l *Ledger) Find(ctx context.Context, numberOrKey string) (found []ledger.Entry, err error) {
 	entries, err := l.Entries(ctx)
 	if err != nil {
@@ -57,8 +59,8 @@ func (l *Ledger) Find(ctx context.Context, numberOrKey string) (found []ledger.E
 // Streams returns the names of all streams in the store.
 func (l *Ledger) Streams(ctx context.Context) ([]string, error) { return l.db.LedgerStreams(ctx) }
 
-// Verify checks the hash chain of a stream and its saved state. It returns the number of records that it read. The
-// error names the first record that is missing, incomplete or changed.
+// Verify checks the hash chain of a stream, and the saved summary of its live tools. It returns the number of records
+// that it read. If the chain is damaged, the error names the first record that is missing, incomplete or changed.
 func (l *Ledger) Verify(ctx context.Context, stream string) (int, error) {
 	return verifyLedgerStream(ctx, l.db, stream)
 }

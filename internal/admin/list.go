@@ -10,59 +10,67 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Decision is a person's decision on a row of a project directory.
+// A Decision is a person's decision on the configuration row of a server in a project directory. Drawbridge starts such
+// a server only after an approval.
 type Decision string
 
 // The decisions. A row without a decision has the empty Decision.
 const (
 	DecisionApproved Decision = "approved"
 	DecisionRejected Decision = "rejected"
-	// DecisionOutdated is a decision that is no longer valid, because the row or its program has changed.
+	// DecisionOutdated is a decision that is no longer valid, because the row, or the file of the program that it
+	// starts, has changed since.
 	DecisionOutdated Decision = "outdated"
 )
 
-// A ServerEntry describes one row. All fields except Server contain no secrets and are safe to print on a terminal.
+// A ServerEntry describes the row of one server in a configuration file. All fields except Server contain no secrets
+// and are safe to print on a terminal.
 type ServerEntry struct {
 	Name   drawbridge.ServerID    `json:"name"`
 	Phase  drawbridge.ServerPhase `json:"phase"`
 	Reason string                 `json:"reason,omitempty"`
-	// Shadowed reports whether another row with the same name takes precedence.
+	// Shadowed reports whether this row is not used because another row with the same name takes precedence.
 	Shadowed  bool   `json:"shadowed,omitempty"`
 	Transport string `json:"transport"`
-	// Kind is the origin of the row: "user", "project" or "explicit". Source is the file and line of the row.
+	// Kind is the kind of the file that contains the row: "user", "project" or "explicit". Source is the file and line
+	// of the row.
 	Kind   config.OriginKind `json:"kind"`
 	Source string            `json:"source"`
-	// From is the program that owns the file; "native" means Drawbridge. ImportedFrom is the program from which the row
-	// was copied.
+	// From is the ID of the program that owns the file; "native" means Drawbridge. ImportedFrom is the program from
+	// whose file the row was copied; empty if it was not copied.
 	From         string `json:"from"`
 	ImportedFrom string `json:"imported_from,omitempty"`
-	// Decision is the person's decision, and DecidedAt is its time. Changes are the changes of the row since then, one
-	// line each.
+	// Decision is the person's decision on the row, and DecidedAt is its time. Changes describe the changes of the row
+	// since the decision, one line each.
 	Decision  Decision  `json:"decision,omitempty"`
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 	Changes   []string  `json:"changes,omitempty"`
-	// Replaces is the file and line of the row in force that this row will replace after its approval; empty if there is
-	// none.
+	// Replaces is set for a row that waits for approval, if another row with the same name is used until then. It is
+	// the file and line of that other row.
 	Replaces string `json:"replaces,omitempty"`
-	// Program is the file that would be started for a project's stdio server, or the file that was approved. It has the
-	// SHA-256 of the file. In a list it is empty for a row without a decision.
+	// Program is the program file of a project's stdio server, with its path and SHA-256. It is the approved file if
+	// that is unchanged, and otherwise the file that the command now resolves to. In the result of ListServers it is
+	// empty for a row without a decision.
 	Program config.ProgramFile `json:"program,omitzero"`
-	// Findings are warnings that a person should read before an approval of the row.
+	// Findings are warnings about the command line and other values of the row. A person should read them before
+	// approving the row.
 	Findings []config.LaunchFinding `json:"findings,omitempty"`
-	// Row is the row as written. Variables are not expanded, and values that may be secrets are replaced with
-	// "[redacted]".
+	// Row is the text of the row in the file. Variables are not expanded, and values that may be secrets are replaced
+	// with "[redacted]".
 	Row json.RawMessage `json:"row,omitempty"`
-	// Commands are the names of the values that a command produces. Environment are the names of the values that come from
-	// a variable of the same name. Unresolved are the variables that are not set.
+	// Commands are the names of the values in the row that are the output of a command. Environment are the names of
+	// the values that are read from an environment variable, each with the variable. Unresolved are the variables in
+	// the row that are not set.
 	Commands    []string `json:"commands,omitempty"`
 	Environment []string `json:"from_environment,omitempty"`
 	Unresolved  []string `json:"unresolved,omitempty"`
 
-	// Server is the complete row, with all secrets.
+	// Server is the complete row, including secrets.
 	Server config.Server `json:"-"`
 }
 
-// newEntry returns the entry of a row.
+// newEntry returns the description of a row. shadowed reports whether the row is not used because another row takes
+// precedence.
 func (roll ServerList) newEntry(row config.Server, shadowed bool) ServerEntry {
 	e := ServerEntry{
 		Name: row.ID, Phase: row.Phase, Reason: row.Reason, Shadowed: shadowed, Transport: row.Transport(),
@@ -92,7 +100,8 @@ func (roll ServerList) newEntry(row config.Server, shadowed bool) ServerEntry {
 	return e
 }
 
-// replacedLocation returns the file and line of the row in force that a row would replace; empty if there is none.
+// replacedLocation returns the file and line of the row with the same name that is used until the given row is
+// approved; empty if there is none.
 func (roll ServerList) replacedLocation(row config.Server) string {
 	before := false
 	for _, other := range roll.Servers {
@@ -105,18 +114,18 @@ func (roll ServerList) replacedLocation(row config.Server) string {
 	return ""
 }
 
-// A ListResult contains the configured servers, in order.
+// A ListResult is the result of ListServers. Entries are in configuration order.
 type ListResult struct {
 	Entries []ServerEntry
-	// Disabled and Shadowed are the numbers of omitted rows.
+	// Disabled and Shadowed are the numbers of disabled and shadowed rows that Entries does not contain.
 	Disabled, Shadowed int
 	Warnings           []config.Warning
-	// Settings are the settings of the configuration.
+	// Settings are the settings in drawbridge.toml.
 	Settings config.Settings
 }
 
-// ListServers returns the configured rows. If all is set, it includes disabled rows and, at the end, shadowed rows. The
-// error is that of ReadServers.
+// ListServers returns the rows of the configured servers. If all is set, the result includes disabled rows and, at the
+// end, shadowed rows. The error is that of ReadServers.
 func (r *Service) ListServers(ctx context.Context, all bool) (ListResult, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -140,15 +149,15 @@ func (r *Service) ListServers(ctx context.Context, all bool) (ListResult, error)
 	return l, nil
 }
 
-// A ServerDetail contains all rows with one name.
+// A ServerDetail describes all rows with one name. The embedded ServerEntry is the row that takes precedence.
 type ServerDetail struct {
 	ServerEntry
-	// Others are the further rows with the name.
+	// Others are the other rows with the name; shadowed rows are last.
 	Others []ServerEntry `json:"others,omitempty"`
 }
 
-// DescribeServer returns the row with this name that takes precedence, and the other rows with the name. The error is a
-// UserError for a name that is not configured; it suggests a similar name.
+// DescribeServer returns descriptions of all rows with this name. For a name that is not configured, the error is a
+// UserError that suggests a similar name.
 func (r *Service) DescribeServer(ctx context.Context, id drawbridge.ServerID) (ServerDetail, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {

@@ -15,18 +15,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A LockQuery selects a lockfile and servers. The zero value selects the configured lockfile and all servers of the
-// person's own configuration.
+// A LockQuery selects a lockfile and the servers that are compared with it or written to it. A lockfile contains
+// accepted definitions of tools. The zero value selects the configured lockfile and all servers of the person's own
+// configuration.
 type LockQuery struct {
-	// File is the path of the lockfile; empty means the configured one.
+	// File is the path of the lockfile; empty means the lockfile in the settings. Servers are the names of the servers;
+	// empty means all.
 	File    string
 	Servers []string
-	// Progress is called before each server is listed. done is the number of servers before it, and all the number of all
-	// servers. If Progress is nil, it is not called.
+	// Progress, if not nil, is called before each server is started and listed. done is the number of servers that have
+	// been handled, and all is the number of all selected servers.
 	Progress func(server drawbridge.ServerID, done, all int)
 }
 
-// A LockedDefinition is one line of a lockfile.
+// A LockedDefinition is one line of a lockfile: the definition of a tool or another item of a server, and its hash.
 type LockedDefinition struct {
 	Server     drawbridge.ServerID `json:"server"`
 	Part       string              `json:"part,omitempty"`
@@ -35,7 +37,7 @@ type LockedDefinition struct {
 	Definition json.RawMessage     `json:"definition"`
 }
 
-// LockedDefinitions returns the lines of a lockfile. An empty file means the configured lockfile.
+// LockedDefinitions returns the lines of the lockfile at the path file. An empty path means the configured lockfile.
 func (r *Service) LockedDefinitions(file string) ([]LockedDefinition, error) {
 	path, err := r.lockfilePath(file)
 	if err != nil {
@@ -52,7 +54,8 @@ func (r *Service) LockedDefinitions(file string) ([]LockedDefinition, error) {
 	return all, nil
 }
 
-// lockfilePath returns the path of the lockfile: file, or the configured lockfile if file is empty.
+// lockfilePath returns file, or the path of the configured lockfile if file is empty. It returns a UserError if no
+// lockfile is configured.
 func (r *Service) lockfilePath(file string) (string, error) {
 	if file != "" {
 		return file, nil
@@ -68,7 +71,7 @@ func (r *Service) lockfilePath(file string) (string, error) {
 	return path, err
 }
 
-// readLockfile reads and parses a lockfile.
+// readLockfile returns the definitions in the lockfile at path.
 func readLockfile(path string) ([]shield.LockedTool, error) {
 	text, err := config.ReadLockfile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,26 +83,29 @@ func readLockfile(path string) ([]shield.LockedTool, error) {
 	return shield.ParseLockfile(path, text)
 }
 
-// serverDefinitions are the definitions that a server listed, or the error for a server that could not be listed.
+// serverDefinitions contains the definitions that a server has listed, or the error if the server could not be started
+// or listed.
 type serverDefinitions struct {
 	server      drawbridge.ServerID
 	definitions []lockableDefinition
 	err         error
-	// missingParts are the parts that the server did not list. missingCause is the reason.
+	// missingParts are the parts, such as prompts, that could not be listed although the server was started; see
+	// shield.PinnedParts. missingCause is the reason.
 	missingParts []string
 	missingCause string
 }
 
-// A lockableDefinition is the definition of a tool or another part that a server listed.
+// A lockableDefinition is the definition of a tool, or of another item of a server, that a lockfile may contain.
 type lockableDefinition struct {
 	part string
 	shield.ListedTool
-	// pinned is the definition in force. changed reports whether the server now offers another definition.
+	// pinned is the accepted definition, which clients get. changed reports whether the server now sends a different
+	// definition.
 	pinned  json.RawMessage
 	changed bool
 }
 
-// listServers starts the servers of a query and lists their definitions.
+// listServers starts the servers that q selects, and returns the definitions that each of them lists.
 func listServers(ctx context.Context, run GatewayRunner, q LockQuery) (all []serverDefinitions, err error) {
 	err = run(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		rows, err := lockableRows(g.Config(), q.Servers)
@@ -123,8 +129,8 @@ func listServers(ctx context.Context, run GatewayRunner, q LockQuery) (all []ser
 	return all, err
 }
 
-// missingListParts returns the parts that a server did not list now and that have no earlier list. It also returns the
-// server's fault.
+// missingListParts returns the parts of a server's listing, such as prompts, whose request failed and for which no
+// earlier list is available. It also returns the fault of the server, which is the reason.
 func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []string, fault string) {
 	for _, s := range g.Status() {
 		if s.Server == said.Server && s.Phase == drawbridge.Ready {
@@ -140,7 +146,8 @@ func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []stri
 	return parts, fault
 }
 
-// lockableRows returns the rows with these names. Without names it returns all rows of the person's own configuration,
+// lockableRows returns the rows with these names. The lockfile covers only rows of the person's own configuration, so
+// it returns a UserError for any other name. Without names it returns all rows of the person's own configuration,
 // including invalid rows that cannot be started.
 func lockableRows(set config.Configuration, names []string) ([]config.Server, error) {
 	rows := slices.DeleteFunc(set.Mountable(), func(row config.Server) bool { return !gateway.LockfileCovers(row) })
@@ -165,7 +172,8 @@ func lockableRows(set config.Configuration, names []string) ([]config.Server, er
 	return some, nil
 }
 
-// lockableDefinitions returns the definitions of a listing that can be locked, with their pinned definitions.
+// lockableDefinitions returns the definitions of tools and other items in a listing, each with the definition that is
+// pinned in the store.
 func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Server, said drawbridge.Listing) (
 	all []lockableDefinition, err error) {
 	for _, part := range shield.PinnedParts() {
@@ -184,31 +192,35 @@ func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Ser
 	return all, nil
 }
 
-// An UnlistedServer is a server that could not be listed, or not completely. Its lines in the lockfile do not change.
-// If Incomplete is set, only the lines of the missing parts do not change.
+// An UnlistedServer is a server that could not be listed when a lockfile was written, so its lines in the lockfile did
+// not change. If Incomplete is set, only a part of the server could not be listed, for example its prompts. Then only
+// the lines of that part did not change.
 type UnlistedServer struct {
 	Server     drawbridge.ServerID `json:"server"`
 	Incomplete bool                `json:"incomplete,omitempty"`
 	Why        string              `json:"why"`
 }
 
-// A LockReport is the result of writing a lockfile.
+// A LockReport is the result of WriteLockfile.
 type LockReport struct {
 	File string `json:"file"`
 	// Written reports whether the file was written. The file is not written if no server could be listed.
 	Written bool `json:"written"`
-	// Servers is the number of listed servers. Definitions is the number of their definitions in the file.
+	// Servers is the number of servers that were listed. Definitions is the number of their definitions that were
+	// written to the file.
 	Servers     int `json:"servers"`
 	Definitions int `json:"definitions"`
-	// Waiting is the number of changed definitions that wait for a decision. The file has their pinned definitions.
+	// Waiting is the number of items whose changed definition a person has not accepted. For these items the file has
+	// the pinned definition.
 	Waiting  int              `json:"waiting"`
 	Unlisted []UnlistedServer `json:"unlisted"`
-	// LeftOut are the definitions that cannot be locked, because parsers may disagree about them.
+	// LeftOut are definitions that were not written, because different JSON parsers may read them differently.
 	LeftOut []LockedDefinition `json:"left_out"`
 }
 
-// WriteLockfile lists servers and writes their pinned definitions to the lockfile. Lines of other servers do not
-// change. The report names the servers that could not be listed, also after an error.
+// WriteLockfile starts and lists the servers that q selects, and writes their pinned definitions to the lockfile. Lines
+// of other servers do not change. The report is also valid after an error, and names the servers that could not be
+// listed.
 func (r *Service) WriteLockfile(ctx context.Context, run GatewayRunner, q LockQuery) (LockReport, error) {
 	report := LockReport{Unlisted: []UnlistedServer{}, LeftOut: []LockedDefinition{}}
 	var err error
@@ -255,8 +267,8 @@ func (r *Service) WriteLockfile(ctx context.Context, run GatewayRunner, q LockQu
 	return report, nil
 }
 
-// replaceLocked writes the definitions of listed servers to a lockfile, and returns the definitions that a lockfile
-// cannot contain.
+// replaceLocked replaces the lines of the listed servers in the lockfile with the definitions in tools. It keeps the
+// lines of parts that could not be listed. It returns the definitions that a lockfile cannot contain.
 func (r *Service) replaceLocked(path string, listed map[drawbridge.ServerID]serverDefinitions,
 	tools []shield.LockedTool) (leftOut []shield.LockedTool, err error) {
 	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "lock write", Subject: path}, func() (err error) {

@@ -8,7 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// The kinds of differences between a server and the lockfile, in LockDifference.Found.
+// The values of LockDifference.Found: a definition changed, a definition is only on the server, a definition is only in
+// the lockfile, or the server could not be listed.
 const (
 	lockDiffChanged    = "changed"
 	lockDiffUnlocked   = "not in the lockfile"
@@ -22,26 +23,27 @@ type LockDifference struct {
 	Part   string              `json:"part,omitempty"`
 	Tool   string              `json:"tool,omitempty"`
 	Found  string              `json:"found"`
-	// Why is the reason why a server could not be listed. Difference is the difference between the definitions of a
-	// changed tool.
+	// Why is the reason why the server could not be listed. Difference describes how the definition changed. Each is
+	// set only for its kind of difference.
 	Why        string          `json:"why,omitempty"`
 	Difference *DefinitionDiff `json:"difference,omitempty"`
 }
 
-// A LockComparison is the result of comparing servers with a lockfile.
+// A LockComparison is the result of VerifyLockfile.
 type LockComparison struct {
 	File string
-	// Differences are in the order of the servers and of their lists.
+	// Differences are in configuration order of the servers. For each server, first come the definitions that it lists,
+	// then the definitions that are only in the lockfile.
 	Differences []LockDifference
-	// Definitions is the number of compared definitions.
+	// Definitions is the number of definitions that the servers list.
 	Definitions int
-	// Unconfigured are the servers in the lockfile that are not configured on this machine. It is empty if the query names
-	// servers.
+	// Unconfigured are the servers in the lockfile that are not in the person's configuration on this machine. It is
+	// empty if LockQuery.Servers names servers.
 	Unconfigured []drawbridge.ServerID
 }
 
-// VerifyLockfile lists servers and compares them with the lockfile. It does not accept changes, and ignores the pinned
-// definitions in the store.
+// VerifyLockfile starts and lists the servers that q selects, and compares the definitions that they send with the
+// lockfile. It ignores the pinned definitions in the store. It changes neither the lockfile nor the pins.
 func (r *Service) VerifyLockfile(ctx context.Context, run GatewayRunner, q LockQuery) (c LockComparison, err error) {
 	if c.File, err = r.lockfilePath(q.File); err != nil {
 		return c, err
@@ -65,8 +67,8 @@ func (r *Service) VerifyLockfile(ctx context.Context, run GatewayRunner, q LockQ
 	return c, nil
 }
 
-// compareWithLockfile returns the differences, in the order of the servers and of their lists. It also returns the
-// number of compared definitions.
+// compareWithLockfile returns the differences between the listed servers and the lockfile, in the order of
+// LockComparison.Differences. tools is the number of definitions that the servers list.
 func compareWithLockfile(s *shield.Shield, locked []shield.LockedTool, all []serverDefinitions) (found []LockDifference,
 	tools int) {
 	found = []LockDifference{}
@@ -106,7 +108,7 @@ func compareWithLockfile(s *shield.Shield, locked []shield.LockedTool, all []ser
 	return found, tools
 }
 
-// unconfiguredServers returns the servers of the lockfile that are not configured here.
+// unconfiguredServers returns the servers in the lockfile that are not among the listed servers.
 func unconfiguredServers(locked []shield.LockedTool, all []serverDefinitions) (ids []drawbridge.ServerID) {
 	for _, t := range locked {
 		known := slices.ContainsFunc(all, func(l serverDefinitions) bool { return l.server == t.Server })

@@ -17,19 +17,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A SecretStore stores values by name, separately from the configuration files; secrets.UserSecrets is one. Get returns
-// secrets.ErrNotFound for an unknown name.
+// A SecretStore stores secrets by name, outside the configuration files. secrets.UserSecrets implements it. Get must
+// return secrets.ErrNotFound for an unknown name.
 type SecretStore interface {
 	Get(name string) ([]byte, error)
 	Put(name string, value []byte) error
 	Delete(name string) error
 }
 
-// MovedSecrets is a row whose secrets were moved to a SecretStore, with references in their place.
+// MovedSecrets is the result of MoveRowSecrets: a server's configuration row in which references replace the secrets
+// that were stored in a SecretStore.
 type MovedSecrets struct {
 	// Row is the row with the references.
 	Row json.RawMessage
-	// Names are the names of the stored values, in the order of the members in the row.
+	// Names are the names under which the secrets are stored. They are in the order of the secrets in the row.
 	Names []string
 
 	store        SecretStore
@@ -37,20 +38,22 @@ type MovedSecrets struct {
 	replacements []config.TextReplacement
 }
 
-// movableMemberNames returns the members of a row whose values may be references. The keys are their names in
-// config.PlaintextSecrets.
+// movableMemberNames returns the members of a row whose values may be references to stored secrets. The keys are the
+// words with which config.PlaintextSecrets names these members.
 func movableMemberNames() map[string]string {
 	return map[string]string{"env": "env", "header": "headers", "auth": "auth", "oauth": "oauth"}
 }
 
-// authSchemeAndSecret splits the value of a header into the scheme, which is not a secret, and the secret.
+// authSchemeAndSecret matches the value of a header such as "Bearer SECRET". The first group is the scheme, which is
+// not a secret, and the second group is the secret.
 var authSchemeAndSecret = lazyregexp.New(`^((?i:bearer|basic|token) +)(\S.*)$`)
 
-// invalidNameChars matches the characters that are not allowed in the name of a stored value.
+// invalidNameChars matches the characters that MoveRowSecrets replaces with "_" in the name of a stored secret.
 var invalidNameChars = lazyregexp.New(`[^A-Za-z0-9._-]`)
 
-// movableSecrets returns the plain-text secrets of a row that can be replaced with references. It omits a value that is
-// also the name of a variable that is set, because such a value means the variable.
+// movableSecrets returns the plain-text secrets of a row that can be replaced with references; New is not set yet. It
+// omits a value that equals the name of an environment variable that is set, because such a value refers to the
+// variable.
 func movableSecrets(row json.RawMessage, lookup func(string) (string, bool)) (all []config.TextReplacement) {
 	for _, plain := range config.PlaintextSecrets(row) {
 		kind, name, _ := strings.Cut(plain, " ")
@@ -68,15 +71,15 @@ func movableSecrets(row json.RawMessage, lookup func(string) (string, bool)) (al
 	return all
 }
 
-// CountMovableSecrets returns the number of secrets that MoveRowSecrets would move.
+// CountMovableSecrets returns the number of secrets that MoveRowSecrets would move to a store.
 func CountMovableSecrets(row json.RawMessage, lookup func(string) (string, bool)) int {
 	return len(movableSecrets(row, lookup))
 }
 
-// MoveRowSecrets moves the plain-text secrets of a row to a store, under names such as "github.GITHUB_TOKEN". It
-// returns the row with references to the stored values. If a name already has another value, it uses the next free
-// name. It reads each value again after it has stored the value. After an error it removes the values stored so far.
-// The error does not contain values.
+// MoveRowSecrets stores the plain-text secrets of a row in keeper, under names such as "github.GITHUB_TOKEN". It
+// returns the row with references to the stored secrets; it does not change the configuration file. If a name already
+// has another value, a number is added to the name. After it has stored a secret, it reads the secret back, and fails
+// if the value differs. After an error it removes the secrets that it has stored. The error does not contain secrets.
 func MoveRowSecrets(keeper SecretStore, id drawbridge.ServerID, row json.RawMessage, lookup func(string) (string,
 	bool)) (MovedSecrets, error) {
 	k := MovedSecrets{Row: row, store: keeper}
@@ -96,7 +99,8 @@ func MoveRowSecrets(keeper SecretStore, id drawbridge.ServerID, row json.RawMess
 	return k, nil
 }
 
-// storeValue stores a value and returns its name. If the name already has another value, it adds a number to the name.
+// storeValue stores a secret and returns the name under which it is stored. If the name already has another value, it
+// adds a number to the name. If the name already has the same value, it stores nothing.
 func (k *MovedSecrets) storeValue(name, value string) (string, error) {
 	const most = 100
 	for i := range most {
@@ -125,8 +129,8 @@ func (k *MovedSecrets) storeValue(name, value string) (string, error) {
 	return "", fmt.Errorf("%d names like %q keep other values", most, name)
 }
 
-// Undo removes the values that MoveRowSecrets stored, for a row that was not written. It does not remove values that
-// existed before.
+// Undo removes the secrets that MoveRowSecrets stored. It is called if the row with the references could not be
+// written. It does not remove secrets that were stored before.
 func (k MovedSecrets) Undo() error {
 	var errs []error
 	for _, name := range k.newNames {
@@ -135,12 +139,12 @@ func (k MovedSecrets) Undo() error {
 	return errors.Join(errs...)
 }
 
-// MoveSecrets moves the plain-text secrets of a server's row to Options.Secrets. Each value is stored before the row
-// refers to it. If the row is an approved row of a project, its new form is approved too. The change's SecretNames are
-// the names of the stored values; they are empty if the row has no such secret.
+// MoveSecrets stores the plain-text secrets of a server in Options.Secrets, and replaces them in the configuration file
+// with references. If the server is an approved server of a project, its changed row is approved too.
+// Change.SecretNames are the names of the stored secrets; it is empty if the row has no such secrets.
 //
-// The error is a UserError for a name that is not configured or that is only in files of other programs. Any other
-// error means that the file cannot be changed or a value cannot be stored. After an error the row is unchanged.
+// The error is a UserError for a name that is not configured, or that is only in files of other programs. Any other
+// error means that the file cannot be changed or a secret cannot be stored. After an error the file is unchanged.
 func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (c Change, err error) {
 	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "secret move", Server: id}, func() (err error) {
 		c, err = r.moveSecrets(ctx, id)
@@ -196,5 +200,5 @@ func (r *Service) moveSecrets(ctx context.Context, id drawbridge.ServerID) (Chan
 	return c, nil
 }
 
-// errNoSecretStore is the error if the Service has no Options.Secrets or no Options.OpenVault.
+// errNoSecretStore is the error of functions that need Options.Secrets or Options.OpenVault, if that option is nil.
 var errNoSecretStore = errors.New("there is nothing here that keeps secrets")

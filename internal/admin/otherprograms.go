@@ -8,20 +8,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A ClientState is the state of a client program that can use Drawbridge as a server.
+// A ClientState describes a client program that Drawbridge knows, and whether the program is configured to use
+// Drawbridge as an MCP server.
 type ClientState struct {
 	Client string `json:"client"`
 	Title  string `json:"title"`
 	File   string `json:"file"`
-	// Present reports whether the client's file exists.
+	// Present reports whether File, the client's configuration file, exists. Connected reports whether Drawbridge is
+	// configured in it.
 	Present   bool `json:"present"`
 	Connected bool `json:"connected"`
-	// Command is the command that the client starts for Drawbridge.
+	// Command is the command in the file with which the client starts Drawbridge.
 	Command string `json:"command,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
 
-// ClientStates returns the state of each known client. It changes nothing.
+// ClientStates returns the state of each client program that Drawbridge knows.
 func (r *Service) ClientStates() []ClientState {
 	states := []ClientState{}
 	o := r.o.ConfigOptions
@@ -39,9 +41,10 @@ func (r *Service) ClientStates() []ClientState {
 	return states
 }
 
-// DirectCopies returns the servers in a client's file that Drawbridge also serves. A server is included if it was
-// imported, perhaps under another name, or equals a server of the person's own configuration. A server that is disabled
-// in Drawbridge is not included. For an unknown client the result is empty.
+// DirectCopies returns the names of the servers in a client's file that the client could also reach through Drawbridge.
+// That is so if the person's own Drawbridge configuration contains the same definition, perhaps under another name. A
+// server that cannot be started in Drawbridge, for example because it is disabled, is not included. For an unknown
+// client the result is empty.
 func (r *Service) DirectCopies(id string, set config.Configuration) ([]string, error) {
 	c, ok := config.LookupClient(id)
 	if !ok {
@@ -68,9 +71,9 @@ func (r *Service) DirectCopies(id string, set config.Configuration) ([]string, e
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
 }
 
-// PlaintextFiles returns the files of other programs that contain plain-text secrets of copied definitions, sorted. A
-// definition is copied if its status is ImportNew. It is also copied if it equals such a definition or a definition of
-// the person's own configuration.
+// PlaintextFiles returns the paths of the other programs' files that contain plain-text secrets of copied definitions,
+// sorted. A definition counts as copied if its status is config.ImportNew. It also counts if it equals such a
+// definition, or a definition in the person's own configuration.
 func PlaintextFiles(rows []config.ImportCandidate) (paths []string) {
 	for _, c := range rows {
 		copied := c.Status == config.ImportNew || c.OwnName != "" ||

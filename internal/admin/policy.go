@@ -15,18 +15,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 )
 
-// A RuleCheck is the result of checking the rules in a file.
+// A RuleCheck is the result of CheckRules. Rules is the number of rules in the file, and Default is the effect for
+// calls to which no rule applies.
 type RuleCheck struct {
 	Rules   int    `json:"rules"`
 	Default string `json:"default_effect"`
-	// Warnings describe valid rules that are probably a mistake. It is empty if the file has mistakes.
+	// Warnings describe rules that are valid but probably have an unwanted effect. It is empty if Mistakes is not
+	// empty.
 	Warnings []string `json:"warnings"`
-	// Mistakes are all mistakes in the file, sorted by line. Servers do not start with such a file.
+	// Mistakes are the errors in the file, sorted by line. Drawbridge does not start servers while the file has errors.
 	Mistakes []config.Mistake `json:"mistakes"`
 }
 
-// CheckRules checks the rules in a settings file, such as drawbridge.toml; an empty name means the person's own file.
-// The error is that of config.LoadRules.
+// CheckRules checks the rules for calls in a settings file, such as drawbridge.toml. If file is empty, it checks the
+// person's own settings file. The error is that of config.LoadRules, for a file that cannot be read.
 func (r *Service) CheckRules(file string) (RuleCheck, error) {
 	c := RuleCheck{Default: drawbridge.Allow.String(), Warnings: []string{}, Mistakes: []config.Mistake{}}
 	f, err := config.LoadRules(r.rulesFileOptions(file))
@@ -55,12 +57,13 @@ func (r *Service) CheckRules(file string) (RuleCheck, error) {
 	return c, nil
 }
 
-// rulesFileOptions returns the options to read a settings file; an empty name means the person's own file.
+// rulesFileOptions returns the options for reading the settings file at the path file. If file is empty, they select
+// the person's own settings file.
 func (r *Service) rulesFileOptions(file string) config.Options {
 	return config.Options{Dir: r.o.ConfigOptions.Dir, LookupEnv: r.o.ConfigOptions.LookupEnv, SettingsFile: file}
 }
 
-// ruleMistake converts an error in a rule, whose position is "file:line", to a mistake.
+// ruleMistake converts an error in a rule to a config.Mistake. It splits the position, which has the form "file:line".
 func ruleMistake(m *policy.RuleError) config.Mistake {
 	out := config.Mistake{File: m.Position, Text: m.Err.Error()}
 	if i := strings.LastIndexByte(m.Position, ':'); i >= 0 {
@@ -71,8 +74,9 @@ func ruleMistake(m *policy.RuleError) config.Mistake {
 	return out
 }
 
-// ReplayRules applies the rules of a settings file to the calls recorded since a time; an empty name means the person's
-// own file. The error is that of config.LoadSettings, of run, or of gateway.Gateway.Replay.
+// ReplayRules reports how the rules of a settings file would have decided on the calls that the audit has recorded
+// since a time. No call is repeated. If file is empty, the rules are from the person's own settings file. The error is
+// that of config.LoadSettings, of run, or of gateway.Gateway.Replay.
 func (r *Service) ReplayRules(ctx context.Context, run GatewayRunner, file string, since time.Time) (
 	report gateway.ReplayReport, err error) {
 	s, err := config.LoadSettings(r.rulesFileOptions(file))
@@ -86,19 +90,21 @@ func (r *Service) ReplayRules(ctx context.Context, run GatewayRunner, file strin
 	return report, err
 }
 
-// A GatewayRunner opens a gateway, calls work with it, and closes it. The servers of the gateway start when they are
-// needed.
+// A GatewayRunner is a function that opens a gateway, calls work with it, and closes it when work returns. The gateway
+// starts a server only when work needs the server.
 type GatewayRunner func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
 
-// A CallerChange describes a caller by its differences from the owner. The zero value means the owner.
+// A CallerChange describes a caller for a test of the rules, by its differences from the owner of this process. The
+// zero value means the owner.
 type CallerChange struct {
-	// Principal is another principal; the caller is then an external caller.
+	// Principal is the principal of the caller; empty means the owner. If it is set and Kind is empty, the caller is an
+	// external caller.
 	Principal string
-	// Client is the name that the client declares.
+	// Client is the name that the caller's client declares; empty means the owner's client.
 	Client string
-	// Kind is the name of a drawbridge.CallerKind.
+	// Kind is the name of a drawbridge.CallerKind, such as "external"; empty does not change the kind.
 	Kind string
-	// Scopes replace all scopes of the owner; nil does not replace them.
+	// Scopes are all scopes of the caller; nil means the scopes of the owner.
 	Scopes []string
 }
 
@@ -119,7 +125,7 @@ func parseCallerKind(word string) drawbridge.CallerKind {
 	return drawbridge.Nobody
 }
 
-// Apply returns the owner with the changes applied.
+// Apply returns the caller that c describes; owner is the caller to which it applies the differences.
 func (c CallerChange) Apply(owner drawbridge.Caller) drawbridge.Caller {
 	if c.Principal != "" {
 		owner.Principal, owner.Kind = c.Principal, drawbridge.External

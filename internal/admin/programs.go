@@ -10,7 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A programFinder finds the programs of a configuration's rows. It hashes each file only once.
+// A programFinder finds the program files that the rows of a configuration start. Approvals of project rows include the
+// hash of this file. The programFinder hashes each file only once.
 type programFinder struct {
 	environ   []string
 	decisions store.RowApprovals
@@ -21,9 +22,10 @@ func (r *Service) newProgramFinder(decisions store.RowApprovals) programFinder {
 	return programFinder{r.o.Environ, decisions, &config.ProgramCache{}}
 }
 
-// findProgram returns the program of a project's stdio server. If the approved program is unchanged, it returns that
-// program, because it is the program that would be started. Otherwise it returns the file that the command resolves to
-// now, or the zero value if there is none. The error is for a file that is too large to be approved.
+// findProgram returns the program file of a project's stdio server, with its hash. If the file that the person approved
+// is unchanged, it returns that file, because Drawbridge would start it. Otherwise it returns the file that the command
+// of the row now resolves to, or the zero value if there is none. For any other row it returns the zero value. The
+// error reports a file that is too large to be approved.
 func (f programFinder) findProgram(row config.Server) (config.ProgramFile, error) {
 	if row.Origin.Kind != config.OriginProject || row.Command == "" {
 		return config.ProgramFile{}, nil
@@ -49,8 +51,9 @@ func isTooLarge(err error) bool {
 	return large
 }
 
-// attachProgram sets the program of a row if a decision on the row depends on the program. A project's row may name any
-// file of the machine. So for a row without a decision it reads no file and checks only the size.
+// attachProgram sets the program of a row on which a person has decided, so that a changed program is noticed. A row of
+// a project may name any file of the machine. So for a row without a decision it does not read the program, and checks
+// only its size. If the program is too large, the row gets the phase Refused.
 func (f programFinder) attachProgram(row *config.Server) {
 	if row.Phase != drawbridge.Idle && row.Phase != drawbridge.NeedsApproval {
 		return
@@ -81,7 +84,8 @@ func (f programFinder) checkProgramSize(row config.Server) error {
 	return nil
 }
 
-// withProgram returns a row with its program, for a person to examine. It omits a program that has become too large.
+// withProgram returns a row with its program set, so that a person can examine it before a decision. If the program
+// cannot be found or is too large, it is not set.
 func (f programFinder) withProgram(row config.Server) config.Server {
 	if row.Program == (config.ProgramFile{}) && row.Phase != drawbridge.Refused {
 		row.Program, _ = f.findProgram(row)
@@ -89,7 +93,7 @@ func (f programFinder) withProgram(row config.Server) config.Server {
 	return row
 }
 
-// isApproved reports whether the row in its present form was approved and its program is unchanged.
+// isApproved reports whether a person approved the row, and neither the row nor its program has changed since.
 func (f programFinder) isApproved(row config.Server) bool {
 	last, ok := f.decisions.Find(row)
 	if !ok || !last.Approved || last.Hash != row.Hash {
@@ -99,7 +103,7 @@ func (f programFinder) isApproved(row config.Server) bool {
 	return err == nil && last.Program() == p
 }
 
-// ProgramLines returns lines with the path and the digest of the file that would be started.
+// ProgramLines returns lines for a person with the path and the SHA-256 of e.Program; nil if it is not set.
 func (e ServerEntry) ProgramLines() []config.NameValue {
 	if e.Program == (config.ProgramFile{}) {
 		return nil

@@ -18,9 +18,9 @@ import (
 // redactedText replaces a value that may be a secret.
 const redactedText = "[redacted]"
 
-// ApprovalLines returns the lines that a person reads before a decision on a row; the findings are last. It shows
-// commands, arguments and addresses, the variables that control how programs start, and the names of all variables.
-// Values that may be secrets are redacted.
+// ApprovalLines returns the lines that a person reads before approving or rejecting a row. They show the command, its
+// arguments, addresses, and all variables; the findings are last. Values that may be secrets are redacted, but not the
+// values of variables that control which code programs load.
 func (e ServerEntry) ApprovalLines() []config.NameValue {
 	lines := e.MemberLines()
 	cwd := false
@@ -43,7 +43,7 @@ func (e ServerEntry) ApprovalLines() []config.NameValue {
 	return append(lines, e.FindingLines()...)
 }
 
-// FindingLines returns the findings of a row as lines.
+// FindingLines returns the warnings in e.Findings as lines for a person.
 func (e ServerEntry) FindingLines() (lines []config.NameValue) {
 	for _, f := range e.Findings {
 		text := f.Text
@@ -55,7 +55,8 @@ func (e ServerEntry) FindingLines() (lines []config.NameValue) {
 	return lines
 }
 
-// MemberLines returns the members of Row as lines. Each member of env and headers has its own line.
+// MemberLines returns the members of e.Row, which is redacted, as lines for a person. Each variable in env and each
+// header has its own line.
 func (e ServerEntry) MemberLines() []config.NameValue {
 	var lines []config.NameValue
 	for m := range rawjson.Members(e.Row) {
@@ -82,11 +83,12 @@ func formatValue(raw json.RawMessage) string {
 	return shownJSON(raw)
 }
 
-// shownJSON returns JSON on one line, with characters that could mislead a person escaped. JSON strings already have
-// their backslashes doubled.
+// shownJSON returns JSON as one line for a terminal. Control characters and other characters that could mislead a
+// person are escaped. Backslashes are not escaped, because JSON has already escaped them.
 func shownJSON(raw json.RawMessage) string { return safetext.Line(string(raw)) }
 
-// describeValue returns the text that a person sees for a value of env or headers.
+// describeValue returns the text that a person sees for a value of env or headers. what names the value, such as "env
+// TOKEN". For a value that is the output of a command or of a variable, the text names the command or the variable.
 func (e ServerEntry) describeValue(what string, raw json.RawMessage) string {
 	text, _ := rawjson.DecodeString(raw)
 	switch {
@@ -98,9 +100,9 @@ func (e ServerEntry) describeValue(what string, raw json.RawMessage) string {
 	return formatValue(raw)
 }
 
-// redactRow returns a row as written, but with values that may be secrets redacted. It redacts env, headers, unknown
-// members and members of the wrong type. It also redacts the secrets of auth, and the parts of a URL except scheme,
-// host and path. Variables, references and harmless values in them are not redacted.
+// redactRow returns the text of a row in which values that may be secrets are replaced with "[redacted]". These are
+// values in env, headers, auth and args, unknown members, and members of the wrong type. In a URL, only scheme, host
+// and path remain. References to variables, files and commands, and harmless values such as "true", are not redacted.
 func redactRow(row config.Server) json.RawMessage {
 	shown := rawjson.MapValues(row.Raw, func(m rawjson.Member) json.RawMessage {
 		name, _ := rawjson.DecodeString(m.Name)
@@ -124,13 +126,15 @@ func redactRow(row config.Server) json.RawMessage {
 	return safetext.JSON(shown)
 }
 
-// isSensitiveMember reports whether the texts of a member may be secrets and must be redacted.
+// isSensitiveMember reports whether a member of a row may contain secrets: it is one of the members that have values
+// for the server, or is unknown.
 func isSensitiveMember(row config.Server, name string) bool {
 	return slices.Contains([]string{"env", "headers", "args", "url", "auth", "oauth"}, name) ||
 		slices.ContainsFunc(row.UnknownMembers, func(u config.UnknownMember) bool { return u.Name == name })
 }
 
-// redactValue redacts every string and number in a value, except variables.
+// redactValue returns a JSON value in which every string and number is redacted, except references and the members
+// "type".
 func redactValue(value json.RawMessage) json.RawMessage {
 	if s, ok := rawjson.DecodeString(value); ok {
 		return rawjson.Quote(redactText(s))
@@ -159,7 +163,8 @@ func jsonArray(items [][]byte) json.RawMessage {
 	return slices.Concat([]byte{'['}, bytes.Join(items, []byte{','}), []byte{']'})
 }
 
-// redactAuth redacts the member auth, except the address of the issuer and the identity of the client.
+// redactAuth returns the member auth of a row with its secrets redacted. Values that are not secrets, such as the
+// issuer's address, the client's ID and the scopes, are not redacted.
 func redactAuth(row config.Server, auth json.RawMessage) json.RawMessage {
 	return rawjson.MapValues(auth, func(m rawjson.Member) json.RawMessage {
 		written, _ := rawjson.DecodeString(m.Name)
@@ -198,31 +203,35 @@ func redactPairs(row config.Server, kind string, pairs json.RawMessage) json.Raw
 	})
 }
 
-// loaderVariables matches the names of variables that control which code programs load when they start. Their values
-// are not secrets, and a person who approves a row must see them.
+// loaderVariables matches the names of environment variables that control which code programs load when they start.
+// Their values are not redacted: they are not secrets, and a person who approves a row must see them.
 var loaderVariables = lazyregexp.New(
 	`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
 		`(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|GIT_SSH_COMMAND)$`)
 
-// networkVariables matches the names of variables that control where a program sends data and from where it downloads
-// packages.
+// networkVariables matches the names of environment variables with addresses: proxies to which a program sends data,
+// and registries from which it downloads packages. Their values are redacted like a URL, so that a person sees the
+// host.
 var networkVariables = lazyregexp.New(
 	`(?i)^((HTTPS?|ALL|NO)_PROXY|NPM_CONFIG_REGISTRY|UV_(DEFAULT_INDEX|INDEX|INDEX_URL)|PIP_(EXTRA_)?INDEX_URL|DOCKER_HOST)$`)
 
 func isLoaderVariable(name string) bool { return loaderVariables().MatchString(name) }
 
-// harmlessValue matches values that are usual for switches and are not secrets.
+// harmlessValue matches values that are not secrets, such as "true", "1" or "debug". They are not redacted.
 var harmlessValue = lazyregexp.New(`(?i)^(true|false|yes|no|on|off|0|1|debug|info|warn|error|production|development)?$`)
 
-// authSchemePrefix matches the scheme before the secret in a header.
+// authSchemePrefix matches the scheme before the secret in the value of a header, such as "Bearer ". It is not
+// redacted.
 var authSchemePrefix = lazyregexp.New(`(?i)^(Bearer|Basic|Token) +`)
 
-// valueReference matches a variable with its default, or a reference, in a value. A person who approves a row must see
-// which files are read and which commands are run.
+// valueReference matches a reference in a value of a row: to a variable, such as "${NAME:-default}", or to a file, a
+// keychain entry or a command. References are not redacted, because a person who approves a row must see which files
+// are read and which commands are run.
 var valueReference = lazyregexp.New(
 	`\$\{((?:file|keychain|command):[^-}][^}]*|(?:env:)?[A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
 
-// redactText redacts a text, except its variables, references and the scheme of a header.
+// redactText returns a text in which everything is redacted except references and the scheme of a header. The default
+// of a variable is redacted too. A harmless text is returned unchanged.
 func redactText(s string) string {
 	if harmlessValue().MatchString(s) {
 		return s
@@ -252,9 +261,9 @@ func redactText(s string) string {
 	}
 }
 
-// redactURL redacts a URL, except its scheme, host and path. A variable or its default may contain any delimiter of a
-// URL, so delimiters inside a variable are ignored. A text next to a variable before the host is not redacted, because
-// it may be the host.
+// redactURL returns a URL in which the user, the password, the values of the query and the fragment are redacted.
+// Delimiters of a URL inside a reference to a variable are ignored, because the name or default of the variable may
+// contain any character. If the part before "@" contains a reference, it is not redacted, because it may be the host.
 func redactURL(s string) string {
 	mask := valueReference().ReplaceAllStringFunc(s, func(r string) string { return strings.Repeat("_", len(r)) })
 	main, rest := s, ""
@@ -285,14 +294,15 @@ func redactQuery(query string) string {
 	return strings.Join(parts, "&")
 }
 
-// secretFlag matches an option whose value is a secret, by the name of the option. headerFlag matches an option whose
-// value is a header.
+// secretFlag matches a command-line option, such as "--api-key", whose name suggests that its value is a secret.
+// headerFlag matches an option, such as "-H", whose value is a header.
 var (
 	secretFlag = lazyregexp.New(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
 	headerFlag = lazyregexp.New(`^(-H|--header)(=|$)`)
 )
 
-// redactArgs redacts the values of options whose names suggest a secret, and arguments that look like secrets.
+// redactArgs returns the JSON array of a command's arguments with secrets redacted. These are the values of options
+// whose names suggest a secret, the values of headers, secrets in URLs, and arguments that look like secrets.
 func redactArgs(args json.RawMessage) json.RawMessage {
 	var items [][]byte
 	var words []string
@@ -308,7 +318,7 @@ func redactArgs(args json.RawMessage) json.RawMessage {
 	return jsonArray(items)
 }
 
-// redactWords redacts the words of a command in the same way as redactArgs.
+// redactWords does the same as redactArgs for arguments that are strings.
 func redactWords(words []string) []string {
 	looks := config.PlaintextSecrets(rawjson.Apply(nil, rawjson.Put(rawjson.AppendStrings(nil, words...), "args")))
 	var shown []string
@@ -331,8 +341,9 @@ func redactWords(words []string) []string {
 	return shown
 }
 
-// sensitiveOption returns the option that a word is or begins with, if the value of the option must be redacted. hide
-// is the function that redacts the value.
+// sensitiveOption returns the option at the start of a command-line word, if the value of this option must be redacted.
+// If the word contains the value too, as in "--token=x", the returned option ends with "=". hide is the function that
+// redacts the value; it is nil for any other word.
 func sensitiveOption(word string) (option string, hide func(string) string) {
 	if option = secretFlag().FindString(word); option != "" {
 		return option, redactText
@@ -343,7 +354,8 @@ func sensitiveOption(word string) (option string, hide func(string) string) {
 	return "", nil
 }
 
-// redactHeader redacts the value of a header. A text that is not a header is unchanged.
+// redactHeader returns a header, such as "Name: value", with its value redacted. A text without ":" is returned
+// unchanged.
 func redactHeader(s string) string {
 	name, value, ok := strings.Cut(s, ":")
 	if !ok {

@@ -22,18 +22,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// ReportOptions are the options of WriteReport. With the zero value, the report has no findings and no CPU profile.
+// ReportOptions are the options of WriteReport. With the zero value, the report has no findings of doctor and no CPU
+// profile.
 type ReportOptions struct {
 	// Findings are the findings of the command doctor.
 	Findings doctor.Report
-	// CPU is the length of a CPU profile of the hub; 0 means no profile.
+	// CPU is how long the CPU usage of the hub is profiled; 0 means that the report has no CPU profile.
 	CPU time.Duration
-	// Overwrite replaces an existing file.
+	// Overwrite permits WriteReport to replace an existing file.
 	Overwrite bool
 }
 
-// A problemReport is the content of report.json. Its members are chosen so that it contains no values of rows, no texts
-// of servers and no names of people.
+// A problemReport is the content of the file report.json in a report. A person can send the report to others: it has no
+// values of the servers' configuration, no texts of servers and no names of people.
 type problemReport struct {
 	Versions map[string]string `json:"versions"`
 	Errors   []string          `json:"errors,omitempty"`
@@ -54,7 +55,8 @@ type reportedHub struct {
 	Servers int       `json:"servers,omitempty"`
 }
 
-// A reportedServer describes a server, identified by its number in the list instead of its name.
+// A reportedServer describes a server in a report. Instead of its name, which may be confidential, it has the number of
+// the server in the list.
 type reportedServer struct {
 	Number      int                    `json:"server"`
 	Transport   string                 `json:"transport"`
@@ -80,9 +82,10 @@ type reportedFinding struct {
 	Text  string `json:"text"`
 }
 
-// WriteReport writes a report of a problem to path, and returns the list of its files. The report has versions,
-// findings, states, counts and the goroutine stacks of the hub. It has no secrets: values of rows, texts of servers and
-// arguments of calls are omitted. The report is not sent anywhere.
+// WriteReport writes an archive with data for the analysis of a problem to path, and returns the list of the archived
+// files. The archive has versions, findings, states, counts and the goroutine stacks of the hub. It has no secrets:
+// values of the servers' configuration, texts of servers and arguments of calls are omitted. WriteReport sends the
+// archive nowhere.
 func (r *Service) WriteReport(ctx context.Context, path string, o ReportOptions) (backup.Manifest, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".drawbridge-report-*")
 	if err != nil {
@@ -107,7 +110,8 @@ func (r *Service) WriteReport(ctx context.Context, path string, o ReportOptions)
 	return m, err
 }
 
-// addProfiles adds the goroutine stacks and the CPU profile of the hub, if a hub is running.
+// addProfiles writes the goroutine stacks of the hub and, if o.CPU is set, its CPU profile to dir. If no hub can be
+// reached, it returns an error only if o.CPU is set.
 func (r *Service) addProfiles(ctx context.Context, dir string, o ReportOptions) error {
 	stacks, err := r.o.Hub.Goroutines(ctx)
 	if err != nil {
@@ -132,7 +136,8 @@ func (r *Service) homeDir() string {
 	return home
 }
 
-// collectReport collects the data of the report. If a part cannot be read, it adds an error to the report.
+// collectReport returns the content of report.json. If a part of the data cannot be read, the report has an error
+// instead.
 func (r *Service) collectReport(ctx context.Context, o ReportOptions) problemReport {
 	p := problemReport{Versions: reportVersions(r.o.Gateway.Version), Servers: []reportedServer{},
 		Problems: []reportedFinding{}, Notes: []reportedFinding{}}
@@ -169,8 +174,8 @@ func (r *Service) collectReport(ctx context.Context, o ReportOptions) problemRep
 	return p
 }
 
-// findings returns the findings without values. If a text may be from a server, it is replaced with the known causes in
-// the text. foreign are the faults and notes of servers.
+// findings returns redacted findings of the command doctor for a report. foreign are the faults and notes of servers.
+// If the text of a finding may come from a server, the result has only the known causes in the text; see describeFault.
 func (r *reportRedactor) findings(all []doctor.Finding, foreign []string) []reportedFinding {
 	shown := make([]reportedFinding, 0, len(all))
 	for _, f := range all {

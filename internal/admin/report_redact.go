@@ -14,20 +14,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// minReportWord is the minimum length of the words of rows and secrets that are redacted in texts.
+// minReportWord is the minimum length in bytes of the words that a reportRedactor replaces. Shorter words occur in
+// ordinary text.
 const minReportWord = 4
 
-// A reportRedactor redacts texts. It replaces the values of rows, settings, secret variables and the vault, and the
-// home directory.
+// A reportRedactor redacts texts for a report. It replaces words that occur in the servers' configuration, in the
+// settings, in secret environment variables or in the vault. It shortens the home directory to "~".
 type reportRedactor struct {
-	// words are sorted by length, longest first, because a word may be part of another.
+	// words are the words to replace. They are sorted by length, longest first, because a word may be part of a longer
+	// word.
 	words []string
 	home  string
-	// numbers maps the names of servers in findings to the servers' numbers.
+	// numbers maps subjects of findings, such as `server "x"`, to texts with the number of the server in the report,
+	// such as "server 1".
 	numbers map[string]string
 }
 
-// newReportRedactor collects the words of all rows, of the settings, of the environment's secrets and of the vault.
+// newReportRedactor returns a redactor for the words in all rows of set, in its settings, in secret variables of
+// environ and in the vault. vault may be nil. home is the home directory.
 func newReportRedactor(set config.Configuration, environ []string, vault *secrets.Vault, home string) *reportRedactor {
 	r := &reportRedactor{home: home, numbers: map[string]string{}}
 	for _, row := range slices.Concat(set.Servers, set.Shadowed) {
@@ -56,7 +60,7 @@ func newReportRedactor(set config.Configuration, environ []string, vault *secret
 	return r
 }
 
-// addJSON adds all strings in a JSON value.
+// addJSON adds all strings in a JSON value to the words to replace.
 func (r *reportRedactor) addJSON(raw json.RawMessage) {
 	var v any
 	if json.Unmarshal(raw, &v) == nil {
@@ -79,7 +83,7 @@ func (r *reportRedactor) addValue(v any) {
 	}
 }
 
-// addStrings adds all strings in a value of the settings.
+// addStrings adds all strings in v, a value of the settings, to the words to replace.
 func (r *reportRedactor) addStrings(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -103,7 +107,7 @@ func (r *reportRedactor) addStrings(v reflect.Value) {
 	}
 }
 
-// addText adds a text and the words in the text.
+// addText adds a text, and each word in the text, to the words to replace.
 func (r *reportRedactor) addText(text string) {
 	separates := func(c rune) bool { return strings.ContainsRune(" \t\r\n=,;:?&@/|\"'`(){}[]<>", c) }
 	for _, word := range append(strings.FieldsFunc(text, separates), text) {
@@ -113,8 +117,8 @@ func (r *reportRedactor) addText(text string) {
 	}
 }
 
-// redact redacts a text of Drawbridge itself. It removes values and quoted texts, and shortens the home directory to
-// "~".
+// redact returns a text of Drawbridge on one line, with words and quoted texts replaced and the home directory
+// shortened to "~". It must not be used for texts of servers; see describeFault.
 func (r *reportRedactor) redact(text string) string {
 	for _, word := range r.words {
 		text = strings.ReplaceAll(text, word, redactedText)
@@ -122,7 +126,8 @@ func (r *reportRedactor) redact(text string) string {
 	return safetext.Line(r.shortenHome(redactQuoted(text)))
 }
 
-// redactQuoted replaces each text between double quotes, because it may be a name or a value from a server or a file.
+// redactQuoted replaces each text between double quotes with "…". Such a text may be a name or a value from a server
+// or a file.
 func redactQuoted(text string) string {
 	parts := strings.Split(text, `"`)
 	for i := 1; i < len(parts); i += 2 {
@@ -138,7 +143,8 @@ func (r *reportRedactor) shortenHome(text string) string {
 	return text
 }
 
-// faultCauses are texts in faults that come from Drawbridge, the system or the protocol, and not from a server.
+// faultCauses are the phrases that describeFault returns. They are known phrases of Drawbridge, the operating system or
+// the protocol, so that they reveal nothing about a server.
 var faultCauses = []string{
 	"timeout", "deadline exceeded", "connection refused", "connection reset", "no such host", "no such file",
 	"not found", "permission denied", "unauthorized", "forbidden", "certificate", "exit code", "exit status", "exited", "ended",
@@ -147,7 +153,8 @@ var faultCauses = []string{
 	"mount", "spawn", "confine", "quarantine", "left out", "disk is full", "locked",
 }
 
-// describeFault returns the known causes in a fault. The complete text is omitted, because it may come from a server.
+// describeFault returns the phrases of faultCauses that the text of a fault contains. The other text is omitted,
+// because it may come from a server. For an empty fault it returns "".
 func describeFault(fault string) string {
 	if fault == "" {
 		return ""
@@ -164,13 +171,14 @@ func describeFault(fault string) string {
 	return strings.Join(known, ", ") + "; its text is left out"
 }
 
-// describeSettings returns the settings as names and values. For a text it returns only that the text is set.
+// describeSettings returns the settings that are set, as names and values for a report. The value of a text is "set"
+// instead of the text; the value of a list is its length.
 func describeSettings(s config.Settings) map[string]any {
 	shown, _ := describeValue(reflect.ValueOf(s)).(map[string]any)
 	return shown
 }
 
-// describeValue returns a value of the settings for a report; nil for a value that is not set.
+// describeValue returns the description of one value of the settings for a report; nil for a value that is not set.
 func describeValue(v reflect.Value) any {
 	if v.IsZero() {
 		return nil
@@ -205,12 +213,12 @@ func describeValue(v reflect.Value) any {
 	return "set"
 }
 
-// ownFindings are the beginnings of the subjects of findings whose texts are from Drawbridge. Findings about models and
-// other services may have texts of these services.
+// ownFindings are the beginnings of subjects of findings whose texts Drawbridge has written. Findings about other
+// subjects, such as models, may have texts of other services.
 var ownFindings = []string{"server ", "the file", "the store", "the hub", "clients", "private files"}
 
-// isForeignText reports whether the text of a finding may come from a server or a service. foreign are the faults and
-// notes of servers.
+// isForeignText reports whether the text of a finding may contain text of a server or of another service. foreign are
+// the faults and notes of servers, with which the text is compared.
 func isForeignText(f doctor.Finding, foreign []string) bool {
 	return strings.Contains(f.Text, "did not work") ||
 		!slices.ContainsFunc(ownFindings, func(begin string) bool { return strings.HasPrefix(f.About, begin) }) ||

@@ -10,17 +10,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// A ServerTrust is the trust in one server and the events that changed its score, newest first.
+// A ServerTrust is the trust score of one server, and the events that changed the score, newest first.
 type ServerTrust struct {
 	Server drawbridge.ServerID
 	drawbridge.Trust
 	Reasons []trust.Event
 }
 
-// ServerTrust returns the trust in each server that can be started; nil if trust is not recorded. If server is not
-// empty, it returns only the trust in that server. If that server is not configured, it returns all stored accounts
-// with its name. With reset, it first restores the full score of the servers, and the running servers reload. If there
-// is no store, the error is a *NoStoreError.
+// ServerTrust returns the trust score of each server that can be started; nil if the settings turn trust scores off. If
+// server is not empty, it returns only the score of that server. If that server is not configured, it returns all
+// stored scores that were recorded for a server of this name. If reset is set, it first restores the full score of each
+// server that it returns, and reloads the running servers. If there is no store, the error is a *NoStoreError.
 func (r *Service) ServerTrust(ctx context.Context, server drawbridge.ServerID, reset bool) ([]ServerTrust, error) {
 	set, db, err := r.openRecords(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func (r *Service) ServerTrust(ctx context.Context, server drawbridge.ServerID, r
 	return all, nil
 }
 
-// resetTrust calls reset, which restores the score of a server. It records the action in the audit and reloads the
-// running servers.
+// resetTrust calls reset, which restores the full trust score of a server, and records the action in the audit. Then it
+// reloads the running servers, so that they use the new score.
 func (r *Service) resetTrust(ctx context.Context, id drawbridge.ServerID, reset func() error) error {
 	if err := r.recordAction(gateway.AdminAction{Command: "shield trust --reset", Server: id}, reset); err != nil {
 		return err
@@ -73,7 +73,8 @@ func (r *Service) resetTrust(ctx context.Context, id drawbridge.ServerID, reset 
 	return nil
 }
 
-// trustOfServer returns the trust in the server of a row; nil if trust is not recorded.
+// trustOfServer returns the trust score of the server of a row; nil if book is nil, which means that trust scores are
+// turned off.
 func trustOfServer(book *gateway.TrustRecords, row config.Server) *drawbridge.Trust {
 	if book == nil {
 		return nil

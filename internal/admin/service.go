@@ -16,37 +16,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Options configure a Service. The zero value is for the configuration of the working directory.
+// Options configure a Service. With the zero value, the Service uses the configuration files that apply in the working
+// directory.
 type Options struct {
-	// ConfigOptions selects the configuration files. Its member Approved is ignored.
+	// ConfigOptions selects the configuration files. Its member Approved is ignored; the Service reads approvals from
+	// the store.
 	ConfigOptions config.Options
-	// Store is the location of the store, as for gateway.StoreLocation; empty means the configured location.
+	// Store is the location of the store, in the form that gateway.StoreLocation accepts; empty means the location in
+	// the settings.
 	Store string
-	// CommandPrefix is the first part of the commands that texts name, such as "drawbridge mcp". Empty means "/mcp".
+	// CommandPrefix is the beginning of the commands that error texts and notes suggest to the person, such as
+	// "drawbridge mcp". Empty means "/mcp".
 	CommandPrefix string
-	// Environ is the environment in which programs are searched, in the form "name=value"; nil means the environment of
-	// the process.
+	// Environ is the environment, in the form "name=value", whose PATH is used to find the servers' programs. Nil means
+	// the environment of the process.
 	Environ []string
-	// Secrets stores the secrets that are moved out of rows. If it is nil, secrets cannot be moved.
+	// Secrets stores the secrets that are moved out of configuration files. If it is nil, functions that move secrets
+	// return an error.
 	Secrets SecretStore
-	// OpenVault opens the vault with the person's secrets, or returns the open vault. If it is nil, there is no vault.
+	// OpenVault returns the vault with the person's secrets; it may open the vault on the first call. If it is nil,
+	// functions for secrets return an error.
 	OpenVault func() (*secrets.Vault, error)
-	// ReloadServers reloads the running servers after a change, and returns a short description of the result. If it is
-	// nil, no server is running.
+	// ReloadServers makes the running servers load a changed configuration, and returns a short description of the
+	// result for the person. If it is nil, changes apply only at the next start.
 	ReloadServers func(ctx context.Context) (string, error)
-	// RelistServers lists these servers again after a decision on their definitions, and returns a short description of
-	// the result. If it is nil, ReloadServers is used.
+	// RelistServers lists these running servers again after a person has decided on their definitions. It returns a
+	// short description of the result for the person. If it is nil, ReloadServers is called instead.
 	RelistServers func(ctx context.Context, servers ...drawbridge.ServerID) (string, error)
-	// Gateway is the configuration with which a gateway would be opened. The functions for the audit, credentials, backups
-	// and reports use it.
+	// Gateway is the configuration of the gateway that serves the clients. The functions for the audit, credentials,
+	// backups and reports use it, for example to find the vault.
 	Gateway gateway.Config
-	// Hub sends requests to the hub of the store. Only Restore and WriteReport need it.
+	// Hub sends requests to the hub, the process that runs the servers. Only Restore and WriteReport need it.
 	Hub HubClient
 	// AdminRecorder records a person's decisions in the audit. If it is nil, nothing is recorded.
 	AdminRecorder gateway.AdminRecorder
 }
 
-// A Service runs a person's commands. Its methods may be called from several goroutines and several processes.
+// A Service contains the functions with which a person administers Drawbridge. Its methods may be called from several
+// goroutines, and by several processes at the same time.
 type Service struct{ o Options }
 
 // New returns a Service with these options.
@@ -61,7 +68,8 @@ func New(o Options) *Service {
 	return &Service{o}
 }
 
-// A UserError reports a mistake in a person's input, such as a wrong name. Its text is a sentence for the person.
+// A UserError reports a mistake in a person's input, such as an unknown name. Its text is a sentence for the person,
+// who can correct the input.
 type UserError string
 
 // Error returns the text.
@@ -69,16 +77,16 @@ func (m UserError) Error() string { return string(m) }
 
 func userErrorf(format string, args ...any) error { return UserError(fmt.Sprintf(format, args...)) }
 
-// A ServerList is the configuration at one time, with the person's decisions. The reason of a row that waits for
-// approval names the next step.
+// A ServerList is the configuration at the time of ReadServers, with the person's decisions on its rows. For a row that
+// waits for approval, the member Reason names the command that approves it.
 type ServerList struct {
 	config.Configuration
 	decisions store.RowApprovals
 	programs  programFinder
 }
 
-// ReadServers reads the configuration and the decisions on its rows. It does not start servers and does not create a
-// store. The error is that of config.Load or of the store.
+// ReadServers reads the configuration files, and the person's decisions on their rows from the store. It does not start
+// servers, and does not create a store if there is none. The error is that of config.Load or of the store.
 func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	places := r.o.ConfigOptions
 	places.Approved = nil
@@ -111,8 +119,9 @@ func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	return roll, nil
 }
 
-// openStoreForProject opens the store. Unless make is set, it returns nil if the store does not exist or if the
-// configuration has no row of a project.
+// openStoreForProject opens the store for decisions on rows of project directories. If there is no store, it creates
+// one if make is set, and otherwise returns nil. Unless make is set, it also returns nil if the configuration has no
+// row of a project.
 func (r *Service) openStoreForProject(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	if !make && !hasProjectRow(set) {
 		return nil, nil
@@ -120,8 +129,8 @@ func (r *Service) openStoreForProject(ctx context.Context, set config.Configurat
 	return r.openStore(ctx, set, make)
 }
 
-// openStore opens the store. Unless make is set, it returns nil if the store does not exist. If a store that existed
-// before is missing or was replaced, the error is a *drawbridge.Fault.
+// openStore opens the store. If there is no store, it creates one if make is set, and otherwise returns nil. If another
+// store was at the location before and is missing or replaced, the error is a *drawbridge.Fault.
 func (r *Service) openStore(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	location, err := gateway.StoreLocation(r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv)
 	if err != nil {
@@ -136,7 +145,8 @@ func (r *Service) openStore(ctx context.Context, set config.Configuration, make 
 	return store.Open(ctx, location, store.Options{})
 }
 
-// openRecords reads the configuration and opens its store. If there is no store, the error is a *NoStoreError.
+// openRecords returns the result of ReadServers, and the open store of this configuration. If there is no store, the
+// error is a *NoStoreError.
 func (r *Service) openRecords(ctx context.Context) (ServerList, *store.DB, error) {
 	set, err := r.ReadServers(ctx)
 	if err != nil {
@@ -157,8 +167,8 @@ func hasProjectRow(set config.Configuration) bool {
 	return false
 }
 
-// setApprovalReason sets the reason of a row that waits for approval. The reason names the command that approves the
-// row.
+// setApprovalReason sets row.Reason if the row waits for approval. The text explains why, for example that the row has
+// changed, and names the command that approves it.
 func (r *Service) setApprovalReason(row *config.Server, decisions store.RowApprovals) {
 	if row.Phase != drawbridge.NeedsApproval {
 		return
@@ -182,7 +192,8 @@ func (r *Service) setApprovalReason(row *config.Server, decisions store.RowAppro
 	}
 }
 
-// changesSinceDecision returns the changes of a row since the decision on it, one line each.
+// changesSinceDecision returns the changes of a row and its program since the person's last decision on the row, one
+// line each. It returns nil if the decision is still valid.
 func changesSinceDecision(last store.RowApproval, row config.Server) []string {
 	if last.Hash == row.Hash && (!last.Approved || last.Program() == row.Program) {
 		return nil
@@ -193,7 +204,7 @@ func changesSinceDecision(last store.RowApproval, row config.Server) []string {
 	return []string{"how it is written"} // values of different types may have the same text
 }
 
-// joinFirstLines joins the first three lines and adds the number of the other lines.
+// joinFirstLines joins the first three lines with "; ", and adds the number of the remaining lines.
 func joinFirstLines(lines []string) string {
 	const few = 3
 	if over := len(lines) - few; over > 0 {
@@ -202,7 +213,8 @@ func joinFirstLines(lines []string) string {
 	return strings.Join(lines, "; ")
 }
 
-// notFoundError returns the error for a name that is not configured. The error suggests configured names.
+// notFoundError returns the error for a name that is not configured. The error suggests a similar name, or lists
+// configured names.
 func (roll ServerList) notFoundError(id drawbridge.ServerID) error {
 	text := fmt.Sprintf("Server %q not found.", id)
 	if near := roll.Suggest(id); near != "" && near != id {
@@ -222,7 +234,8 @@ func (roll ServerList) notFoundError(id drawbridge.ServerID) error {
 	return UserError(text)
 }
 
-// rowsNamed returns all rows with a name. The first is the row that takes precedence; shadowed rows are last.
+// rowsNamed returns all rows with this name. The first is the row that takes precedence; shadowed rows, which are not
+// used, are last.
 func (roll ServerList) rowsNamed(id drawbridge.ServerID) (rows []config.Server) {
 	first, ok := roll.Lookup(id)
 	if !ok {
@@ -239,29 +252,32 @@ func (roll ServerList) rowsNamed(id drawbridge.ServerID) (rows []config.Server) 
 	return rows
 }
 
-// A Change is the result of a command on one server.
+// A Change describes what a function of this package changed in the configuration of one server.
 type Change struct {
 	Server drawbridge.ServerID `json:"server"`
 	Kind   ChangeKind          `json:"did"`
-	// Scope and Path identify the changed file: the file of the row, or the file whose list disables the row. Scope is
-	// "project", "user" or "explicit".
+	// Scope and Path identify the file that was changed. That is the file with the server's row, or the file with the
+	// list disabledServers. Scope is the kind of the file: "project", "user" or "explicit".
 	Scope config.OriginKind `json:"scope,omitempty"`
 	Path  string            `json:"path,omitempty"`
-	// Phase is the new phase of the row. Reason is the reason if the phase is not Idle. Both are empty for a removed row.
+	// Phase is the phase of the server after the change, and Reason explains a phase other than drawbridge.Idle. For a
+	// removed row they describe another row of the same name that is now used, or are empty.
 	Phase  drawbridge.ServerPhase `json:"phase,omitempty"`
 	Reason string                 `json:"reason,omitempty"`
-	// SecretNames are the names of the values that were moved out of the row, as in the row's references.
+	// SecretNames are the names under which secrets were stored that were moved out of the row. The row refers to them
+	// by these names.
 	SecretNames []string `json:"kept,omitempty"`
 	// Notes are further messages for the person.
 	Notes []string `json:"notes,omitempty"`
-	// Live describes the result of the change in the running servers.
+	// Live describes to the person what the running servers did after the change; empty if none are running.
 	Live string `json:"live,omitempty"`
 }
 
 // A ChangeKind is the kind of a change.
 type ChangeKind string
 
-// The kinds of changes. The kinds that begin with Already mean that nothing had to be changed.
+// The kinds of changes. A kind that begins with Already means that nothing was changed, because the server was already
+// in this state.
 const (
 	Added           ChangeKind = "added"
 	Removed         ChangeKind = "removed"
@@ -276,7 +292,7 @@ const (
 	AlreadyRejected ChangeKind = "already rejected"
 )
 
-// String returns a line for a person.
+// String returns a line that describes the change to a person.
 func (c Change) String() string {
 	var text string
 	switch c.Kind {
@@ -300,8 +316,8 @@ func (c Change) String() string {
 	return text
 }
 
-// ReloadServers makes the running servers load the current configuration. It returns a short description of the result,
-// or "" if no server is running.
+// ReloadServers calls Options.ReloadServers, which makes the running servers load the current configuration. It returns
+// a short description of the result for the person; "" if the option is nil.
 func (r *Service) ReloadServers(ctx context.Context) (string, error) {
 	if r.o.ReloadServers == nil {
 		return "", nil
@@ -309,7 +325,8 @@ func (r *Service) ReloadServers(ctx context.Context) (string, error) {
 	return r.o.ReloadServers(ctx)
 }
 
-// relistAfterDecision makes the running servers apply a decision, and returns a short description of the result.
+// relistAfterDecision lists the running servers with these names again, so that a person's decision on their
+// definitions takes effect. It returns a short description of the result, or of the error, for the person.
 func (r *Service) relistAfterDecision(ctx context.Context, servers ...drawbridge.ServerID) string {
 	tell := r.o.RelistServers
 	if tell == nil {
@@ -322,8 +339,8 @@ func (r *Service) relistAfterDecision(ctx context.Context, servers ...drawbridge
 	return live
 }
 
-// reloadAfter makes the running servers apply changes. If this fails, it adds a note to the changes, because the files
-// are changed and are used at the next start.
+// reloadAfter makes the running servers load the changed configuration, and sets Live in the changes. If this fails, it
+// only adds a note to the changes, because the changed files take effect at the next start.
 func (r *Service) reloadAfter(ctx context.Context, changes ...*Change) {
 	live, err := r.ReloadServers(ctx)
 	for _, c := range changes {

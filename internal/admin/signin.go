@@ -18,54 +18,61 @@ var (
 	_ SignInProvider = (*gateway.SignInManager)(nil)
 )
 
-// A SignInProvider returns the sign-in of a server. gateway.SignInManager implements it.
+// A SignInProvider returns the sign-in managers of servers. gateway.SignInManager implements it.
 type SignInProvider interface {
-	// ServerSignIn returns the sign-in of a server. The error is the reason why the server has no sign-in.
+	// ServerSignIn returns the object that signs the owner in at a server and out again. The error is the reason why
+	// one cannot sign in at this server.
 	ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error)
 }
 
-// SignInServers signs in at servers and starts them. A running gateway.Gateway implements it.
+// A SignInServers can sign in at servers, and can start them. A running gateway.Gateway implements it.
 type SignInServers interface {
 	SignInProvider
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 }
 
-// A SignInPrompter guides a person through a sign-in.
+// A SignInPrompter shows the person how to sign in, and asks the questions of a sign-in.
 type SignInPrompter interface {
-	// ShowSignInURL shows the address at which to sign in.
+	// ShowSignInURL shows the person the address of the page at which the person signs in.
 	ShowSignInURL(SignInPrompt)
-	// ConfirmEndpoints asks the person whether a sign-in may use the two origins in asked. If no person can be asked, it
-	// returns asked as the error. Other errors are those of AskRedirectURL.
+	// ConfirmEndpoints asks the person whether the sign-in may use endpoints on two different origins. asked contains
+	// both; see drawbridge.EndpointsNotAcceptedError for the risk. If no person can be asked, it returns asked as the
+	// error. Any other error has the same meaning as for AskRedirectURL.
 	ConfirmEndpoints(ctx context.Context, asked *drawbridge.EndpointsNotAcceptedError) (bool, error)
-	// AskRedirectURL waits until the person enters the address to which the browser was redirected. wrong is the defect of
-	// the previous address; nil the first time. The error is that of ctx, or an error such as io.EOF if the person
-	// cancelled.
+	// AskRedirectURL waits until the person enters the address to which the browser was redirected after the sign-in.
+	// The person does so if the browser cannot reach this machine. wrong is why the previous address was not accepted;
+	// nil for the first address. The error is that of ctx, or an error such as io.EOF if the person cancelled.
 	AskRedirectURL(ctx context.Context, wrong error) (string, error)
 }
 
-// A SignInPrompt has the data that a person needs to sign in.
+// A SignInPrompt contains the data that a person needs to sign in at a server.
 type SignInPrompt struct {
 	Server drawbridge.ServerID
-	// URL is an http or https address. For a sign-in on another device, Code is the code to enter at this address.
+	// URL is the http or https address of the page at which the person signs in. For a sign-in on another device, Code
+	// is the code that the person enters on this page; otherwise it is empty.
 	URL, Code string
 	// Issuer is the scheme and host of the authorization server.
 	Issuer string
-	// Elsewhere names the endpoints whose origin differs from the issuer's origin.
+	// Elsewhere names the endpoints of the sign-in whose origin differs from the issuer's origin; empty if there are
+	// none.
 	Elsewhere string
 }
 
-// A SignInRequest has the parameters of a sign-in.
+// A SignInRequest contains the parameters of SignIn.
 type SignInRequest struct {
 	Server drawbridge.ServerID
-	// Device requests a sign-in on another device.
+	// Device requests a sign-in with a code that the person enters in a browser on another device.
 	Device bool
-	// Reauthenticate signs in again. The old credential remains valid until the new sign-in succeeds.
+	// Reauthenticate requests a sign-in even if the person is already signed in. The old credential is used until the
+	// new sign-in succeeds.
 	Reauthenticate bool
-	// RedirectURL completes a sign-in that was begun before. It is the address to which the browser was redirected.
+	// RedirectURL, if set, is the address to which the browser was redirected after an earlier sign-in. Then SignIn
+	// only completes that sign-in with the address.
 	RedirectURL string
-	// AcceptedEndpoints are two origins that the person has already accepted.
+	// AcceptedEndpoints are the two origins of endpoints that the person has already accepted, so that SignIn need not
+	// ask.
 	AcceptedEndpoints drawbridge.SignInEndpoints
-	// Timeout is the time that the person has to sign in; 0 means five minutes.
+	// Timeout is how long SignIn waits until the person has signed in; 0 means five minutes.
 	Timeout time.Duration
 }
 
@@ -79,23 +86,25 @@ type SignInOutcome string
 const (
 	SignedIn        SignInOutcome = "signed in"
 	AlreadySignedIn SignInOutcome = "already signed in"
-	// SignInNotNeeded means that the server does not require authentication.
+	// SignInNotNeeded means that the sign-in could not be begun, and that the server was started without one.
 	SignInNotNeeded SignInOutcome = "not wanted"
 )
 
-// The texts about sign-ins. People may know them from other programs, so they do not change.
+// The texts about sign-ins. Other programs use the same texts, which people may know, so they must not be changed.
 const (
-	// SignInLaunchingText is the text before a sign-in that the person did not request explicitly.
+	// SignInLaunchingText is shown before a sign-in that the person did not request explicitly.
 	SignInLaunchingText = "Server requires OAuth authentication. Launching authorization flow..."
-	// SignInNotNeededText is the text for the outcome SignInNotNeeded.
+	// SignInNotNeededText is shown for the outcome SignInNotNeeded.
 	SignInNotNeededText = "Server connection succeeded without OAuth; reauthorization is not required."
 	// ErrSignInCancelled is the error of a sign-in that the person cancelled.
 	ErrSignInCancelled = UnavailableError("Sign-in cancelled.")
 )
 
-// SignIn asks a person to sign in at a server that can be started, and waits until the sign-in is complete. The person
-// may sign in here, in another process, or by pasting an address. The error is a text for the person, or the error of
-// ctx. After an error, a stored credential is unchanged.
+// SignIn signs a person in at a server, which must be startable. It shows the person the page at which to sign in, and
+// waits until the sign-in is complete. A person who is already signed in need not sign in again, unless the server
+// refuses the credential or v.Reauthenticate is set. The sign-in is completed by the browser, by an address that the
+// person enters, or by another process. The error is a text for the person, or the error of ctx. After an error, a
+// stored credential is unchanged.
 func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	u SignInPrompter) (SignInOutcome, error) {
 	access, err := s.ServerSignIn(v.Server)
@@ -135,17 +144,19 @@ func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	return SignedIn, nil
 }
 
-// An endpointsError is the error of a sign-in if the person did not accept its endpoints.
+// An endpointsError is the error of a sign-in that was not begun because of its endpoints. The person did not accept
+// them or could not be asked.
 type endpointsError struct{ error }
 
 func (e endpointsError) Unwrap() error { return e.error }
 
-// maxEndpointQuestions is how often a person is asked about endpoints. On a device, the page becomes known after the
-// endpoint.
+// maxEndpointQuestions is how often one sign-in may ask the person to accept endpoints. A sign-in on another device may
+// need two questions: one about the endpoint that issues the code, and one about the page, which the response names.
 const maxEndpointQuestions = 2
 
-// beginAcceptedSignIn begins a sign-in. If the page and the token endpoint have different origins, it asks the person
-// to accept both origins, unless the request already accepts them.
+// beginAcceptedSignIn begins a sign-in. If the sign-in page and the token endpoint have different origins, it asks the
+// person to accept both, unless v.AcceptedEndpoints contains them. If the person does not accept them, the error is an
+// endpointsError.
 func beginAcceptedSignIn(ctx context.Context, access drawbridge.SignInManager, v SignInRequest,
 	u SignInPrompter) (drawbridge.PendingSignIn, error) {
 	for questions := 0; ; questions++ {
@@ -172,8 +183,8 @@ func beginAcceptedSignIn(ctx context.Context, access drawbridge.SignInManager, v
 	}
 }
 
-// errSignInTimeout is the error for a person who did not complete the sign-in in time. The text is the same as in
-// package oauth.
+// errSignInTimeout is the error if the person did not complete the sign-in before the timeout. Package oauth uses the
+// same text.
 const errSignInTimeout = UnavailableError("OAuth flow timed out. Please try again.")
 
 // signInTimeoutError returns errSignInTimeout if the deadline of ctx has passed, otherwise nil.
@@ -184,8 +195,10 @@ func signInTimeoutError(ctx context.Context) error {
 	return nil
 }
 
-// diagnoseFailedSignIn starts a server whose sign-in could not be begun, to find out whether the server needs a
-// sign-in. If the person is already signed in, a successful start does not prove that no sign-in is needed.
+// diagnoseFailedSignIn returns the result of SignIn if a sign-in could not be begun; why is the reason. It starts the
+// server to find out whether the server needs a sign-in. If the server starts without a credential, the outcome is
+// SignInNotNeeded. signed reports whether there is a credential; then a successful start does not prove that no sign-in
+// is needed, and an error is returned.
 func (r *Service) diagnoseFailedSignIn(ctx context.Context, s SignInServers, v SignInRequest, signed bool,
 	why error) (SignInOutcome, error) {
 	switch {
@@ -215,11 +228,12 @@ func (r *Service) diagnoseFailedSignIn(ctx context.Context, s SignInServers, v S
 		"OAuth authentication failed: ")))
 }
 
-// signInPollInterval is the interval of the checks whether another process has completed a sign-in.
+// signInPollInterval is the time between two checks whether another process has completed the sign-in.
 const signInPollInterval = time.Second
 
-// awaitSignIn waits until the sign-in is completed in one of three ways: in the browser, by a pasted address, or in
-// another process.
+// awaitSignIn waits until the sign-in has succeeded or failed. It can be completed in three ways: by the browser, by an
+// address that the person enters, or by another process. A sign-in with a code cannot be completed by an address.
+// signed reports whether the person was signed in before; then a sign-in by another process is not detected.
 func awaitSignIn(ctx context.Context, access drawbridge.SignInManager, flow drawbridge.PendingSignIn, p SignInPrompt,
 	u SignInPrompter, signed bool) error {
 	back := make(chan error, 3)
@@ -251,7 +265,8 @@ func awaitSignIn(ctx context.Context, access drawbridge.SignInManager, flow draw
 	return <-back
 }
 
-// completeWithPastedURL asks the person for addresses until an address completes the sign-in or the sign-in ends.
+// completeWithPastedURL asks the person for the address to which the browser was redirected, until an address completes
+// the sign-in. It returns an error if the person cancels, or if an address is wrong and the sign-in has ended.
 func completeWithPastedURL(ctx context.Context, access drawbridge.SignInManager, flow drawbridge.PendingSignIn,
 	p SignInPrompt, u SignInPrompter) error {
 	var wrong error
@@ -292,10 +307,10 @@ func awaitSignedInElsewhere(ctx context.Context, access drawbridge.SignInManager
 // A SignOutResult is the result of a sign-out.
 type SignOutResult struct {
 	Server drawbridge.ServerID `json:"server"`
-	// WasSignedIn reports whether a credential existed.
+	// WasSignedIn reports whether a credential was stored, which was then removed.
 	WasSignedIn bool `json:"was_signed_in"`
-	// Revoked reports whether the issuer revoked the tokens. Otherwise Why is the reason, and the tokens may still be
-	// valid.
+	// Revoked reports whether the issuer revoked the tokens of the credential. If not, Why is the reason, and the
+	// tokens may still be valid although they are not stored any more.
 	Revoked bool   `json:"revoked"`
 	Why     string `json:"why,omitempty"`
 }
@@ -308,8 +323,9 @@ func (p SignOutResult) String() string {
 	return fmt.Sprintf("✓ Signed out of %q", p.Server)
 }
 
-// SignOut revokes and removes the credential of a server, in any state of the server. A missing credential is not an
-// error. The error is a UserError for a name that is not configured. Any other error means that nothing was removed.
+// SignOut removes the stored credential for a server, and asks its issuer to revoke the tokens. The server may be in
+// any phase. A missing credential is not an error. The error is a UserError for a name that is not configured. Any
+// other error means that nothing was removed.
 func (r *Service) SignOut(ctx context.Context, roll ServerList, id drawbridge.ServerID,
 	p SignInProvider) (SignOutResult, error) {
 	if _, ok := roll.Lookup(id); !ok {

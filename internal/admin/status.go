@@ -16,7 +16,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// InForce returns the rows of the list that are not shadowed by another row.
+// InForce returns the rows in the list that are not shadowed. A shadowed row is not used, because another row with the
+// same name takes precedence.
 func (l ListResult) InForce() (rows []config.Server) {
 	for _, e := range l.Entries {
 		if !e.Shadowed {
@@ -26,8 +27,9 @@ func (l ListResult) InForce() (rows []config.Server) {
 	return rows
 }
 
-// ServerStatuses returns the last stored status of each configured server, in the order of the list. It does not start
-// servers. If all is set, it includes disabled and shadowed rows.
+// ServerStatuses returns the last known status of each configured server, from the configuration and the store. It does
+// not start servers. The statuses are in the order of the returned list, which is that of ListServers. If all is set,
+// both include disabled and shadowed rows.
 func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.ServerStatus, ListResult, error) {
 	list, err := r.ListServers(ctx, all)
 	if err != nil {
@@ -60,8 +62,8 @@ func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.Se
 	return rows, list, nil
 }
 
-// startProblem returns why a server's program cannot be started, without starting it. It returns "" if the program can
-// be started, or if a problem can only be found by starting it.
+// startProblem returns the reason why a server's program cannot be started, if the program is not installed. It does
+// not start the program. It returns "" if the program was found, and if only a start can show whether it works.
 func (r *Service) startProblem(row config.Server, settings config.Settings) string {
 	if row.Command == "" || row.Phase != drawbridge.Idle || row.DeferredParts("env PATH") != nil {
 		return ""
@@ -76,14 +78,14 @@ func (r *Service) startProblem(row config.Server, settings config.Settings) stri
 	return strings.TrimSuffix(err.Error(), ": "+fs.ErrNotExist.Error()) + " (install it, or configure its full path)"
 }
 
-// A storedState has the stored data of servers. The zero value is for a store that does not exist.
+// A storedState contains the data about servers in the store. The zero value is used if there is no store.
 type storedState struct {
 	mounts map[string]store.MountRecord
 	trust  *gateway.TrustRecords
 	scans  map[drawbridge.ServerID]store.ResultScan
 }
 
-// readStoredState reads the stored data of servers.
+// readStoredState reads the data about the servers of set from the store.
 func (r *Service) readStoredState(ctx context.Context, set config.Configuration) (s storedState, err error) {
 	db, err := r.openStore(ctx, set, false)
 	if err != nil || db == nil {
@@ -100,8 +102,9 @@ func (r *Service) readStoredState(ctx context.Context, set config.Configuration)
 	return s, err
 }
 
-// serverStatus returns the status of a row. It uses the last status that a running process recorded, and otherwise the
-// other data of the store. settings and inForce are the settings and the rows in force of the configuration.
+// serverStatus returns the status of the server of the row s. m is the stored data about this row: the last status that
+// a process recorded, and the last listing. If the process does not exist any more, its status is corrected; see
+// phaseAfterExit. settings and inForce are the settings and the used rows of the configuration.
 func (r *Service) serverStatus(settings config.Settings, inForce []config.Server, s config.Server,
 	m store.MountRecord) drawbridge.ServerStatus {
 	row := drawbridge.ServerStatus{Server: s.ID, Phase: s.Phase, Transport: s.Transport(),
@@ -133,8 +136,9 @@ func (r *Service) serverStatus(settings config.Settings, inForce []config.Server
 	return row
 }
 
-// phaseAfterExit returns the phase of a server whose gateway process has ended. The phases for a fault and for a
-// required sign-in remain; every other phase becomes Idle.
+// phaseAfterExit returns the phase of a server after the process that ran it has ended. last is the status that the
+// process recorded. A required sign-in and a fault remain, because the next start would need or show them again; every
+// other phase becomes Idle.
 func phaseAfterExit(last drawbridge.ServerStatus) drawbridge.ServerPhase {
 	if last.Phase == drawbridge.NeedsSignIn {
 		return last.Phase
@@ -145,12 +149,13 @@ func phaseAfterExit(last drawbridge.ServerStatus) drawbridge.ServerPhase {
 	return drawbridge.Idle
 }
 
-// recordAction runs an action and records it in the audit. The error is that of the action or of the audit.
+// recordAction calls do, which is a person's action, and records the action in the audit as act. The error is that of
+// do or of the audit.
 func (r *Service) recordAction(act gateway.AdminAction, do func() error) error {
 	return r.o.AdminRecorder.Run(act, do)
 }
 
-// closeStore closes db, which may be nil. It returns err joined with the error of Close.
+// closeStore closes db, if it is not nil. It returns err joined with the error of closing.
 func closeStore(db *store.DB, err error) error {
 	if db == nil {
 		return err

@@ -25,8 +25,9 @@ func (e *NoStoreError) Error() string {
 	return fmt.Sprintf("no store exists at %s yet (drawbridge serve creates it; --store names another)", e.Location)
 }
 
-// StoreArgument checks a store location that a person entered, and returns it for the arguments of another program. A
-// relative path is joined to dir. The error is a *drawbridge.Fault with the code InvalidInput.
+// StoreArgument checks a store location that a person entered. It returns the location in a form that a program with
+// another working directory can use. A relative path is joined to dir. The error is a *drawbridge.Fault with the code
+// InvalidInput.
 func StoreArgument(location, dir string) (string, error) {
 	location, err := store.CheckLocation(location)
 	if err != nil {
@@ -38,8 +39,8 @@ func StoreArgument(location, dir string) (string, error) {
 	return location, nil
 }
 
-// openStoreOfSettings opens the store in the settings, without reading servers. If there is no store, it creates one if
-// create is set, and otherwise returns nil.
+// openStoreOfSettings opens the store that the settings name, without reading the configured servers. If there is no
+// store, it creates one if create is set, and otherwise returns nil.
 func (r *Service) openStoreOfSettings(ctx context.Context, create bool) (*store.DB, error) {
 	s, err := config.LoadSettings(r.o.ConfigOptions)
 	if err != nil {
@@ -48,8 +49,8 @@ func (r *Service) openStoreOfSettings(ctx context.Context, create bool) (*store.
 	return r.openStore(ctx, config.Configuration{Settings: s}, create)
 }
 
-// openExistingStore opens the store of a configuration. If there is no store, the error is a *NoStoreError. If a store
-// that existed before is missing or was replaced, it is a *drawbridge.Fault.
+// openExistingStore opens the store of a configuration. If there is no store, the error is a *NoStoreError. If another
+// store was at the location before and is missing or replaced, the error is a *drawbridge.Fault.
 func (r *Service) openExistingStore(ctx context.Context, set config.Configuration) (*store.DB, error) {
 	db, err := r.openStore(ctx, set, false)
 	if err != nil || db != nil {
@@ -62,7 +63,7 @@ func (r *Service) openExistingStore(ctx context.Context, set config.Configuratio
 	return nil, &NoStoreError{location}
 }
 
-// A BrokenStream is a ledger stream whose hash chain is not valid.
+// A BrokenStream is a ledger stream that Ledger.Verify finds damaged; Err is the error of Verify.
 type BrokenStream struct {
 	Stream string
 	Err    error
@@ -75,24 +76,26 @@ type StoreReport struct {
 	Broken   []BrokenStream
 	// Statuses are the last known statuses of the configured servers, in the order of the configuration.
 	Statuses []drawbridge.ServerStatus
-	// Trust is the trust in each configured server, in the same order. An element is nil if trust is not recorded.
+	// Trust are the trust scores of the configured servers, in the same order. The elements are nil if trust scores are
+	// turned off.
 	Trust []*drawbridge.Trust
 	// Clock is the state of the store's clock.
 	Clock store.ClockState
-	// Lost is an error if the store is not the same store as before; nil otherwise.
+	// Lost is set if another store was at the configured location before; it is nil if this is the expected store.
 	Lost error
-	// Waiting are directories with records of calls that belong to another store and are not stored yet.
+	// Waiting are directories with audit records that belong to another store and are not stored there yet.
 	Waiting   []gateway.WaitingSpool
 	approvals store.RowApprovals
 }
 
-// Rejected reports whether the person rejected the row in its present form.
+// Rejected reports whether the person rejected the row and the row has not changed since.
 func (s StoreReport) Rejected(row config.Server) bool {
 	decided, ok := s.approvals.Find(row)
 	return ok && !decided.Approved && decided.Hash == row.Hash
 }
 
-// waitingSpools returns the directories with records of calls that belong to a store other than db.
+// waitingSpools returns the directories with audit records that belong to a store other than db and are not stored
+// there yet.
 func (r *Service) waitingSpools(ctx context.Context, db *store.DB) ([]gateway.WaitingSpool, error) {
 	id, err := db.Identity(ctx)
 	if err != nil {
@@ -101,8 +104,9 @@ func (r *Service) waitingSpools(ctx context.Context, db *store.DB) ([]gateway.Wa
 	return gateway.WaitingSpools(r.o.Gateway, id)
 }
 
-// InspectStore verifies all ledger streams in the store, and reads the state of the servers in set. After an error, the
-// report has everything that was read before the error. If there is no store, the error is a *NoStoreError.
+// InspectStore verifies all ledger streams in the store, and reads the stored state of the servers in set. Damaged
+// streams are in report.Broken, not in err. After an error, the report has everything that was read before the error.
+// If there is no store, the error is a *NoStoreError.
 func (r *Service) InspectStore(ctx context.Context, set config.Configuration) (report StoreReport, err error) {
 	db, err := r.openExistingStore(ctx, set)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Trial is a suggestion for a person's first call. Tool is the name of the tool, and Ask is the text to enter in a
-// client.
+// A Trial suggests a first call to a person who has just set up Drawbridge. Tool is the name of the tool, and Ask is a
+// text that the person can enter in a client.
 type Trial struct{ Tool, Ask string }
 
-// SuggestTrial suggests a tool for a first call. It prefers tools without required arguments, and among these tools
-// that only read. It returns false if there are no tools.
+// SuggestTrial suggests a tool of a server for a first call. It prefers tools without required arguments that are not
+// destructive, and among these the tools that only read. It returns false if no server has a tool that models may call.
 func SuggestTrial(cards []drawbridge.Spec) (Trial, bool) {
 	best, bestScore := drawbridge.Spec{}, -1
 	for _, c := range cards {
@@ -33,14 +33,15 @@ func SuggestTrial(cards []drawbridge.Spec) (Trial, bool) {
 	return Trial{string(best.Name), ask}, true
 }
 
-// noArguments is the score of a tool without required arguments. readOnly is added for a tool that only reads.
+// noArguments and readOnly are the parts of the score of trialScore: noArguments for a tool without required arguments,
+// and readOnly for a tool that only reads.
 const (
 	noArguments = 2
 	readOnly    = 1
 )
 
-// trialScore returns a score for the use of a tool in a first call. A destructive tool does not get the score
-// noArguments.
+// trialScore returns how suitable a tool is for a first call; a higher score is better. A destructive tool does not get
+// the score noArguments.
 func trialScore(definition json.RawMessage) (score int) {
 	if string(rawjson.Get(definition, "annotations", "readOnlyHint")) == "true" {
 		score = readOnly

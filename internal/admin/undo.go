@@ -15,28 +15,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
 )
 
-// An UndoResult is a run and the steps of an undo of the run. The undo is planned or done.
+// An UndoResult describes a planned or completed undo of one run. A run is a sequence of calls of one client, for
+// example one session. Steps has one step for each file that the run changed.
 type UndoResult struct {
 	Run   undo.Run    `json:"run"`
 	Steps []undo.Step `json:"steps"`
-	// Others are calls of the same client since the first change that an undo does not revert: commands and calls of
-	// servers.
+	// Others are the calls of the same client since the first change of the run whose effects are not undone: commands
+	// and calls of servers.
 	Others []OtherCalls `json:"others,omitempty"`
-	// Done is true if the files were restored.
+	// Done is true if the undo was completed without an error; it is false in a plan.
 	Done bool `json:"done"`
 }
 
-// OtherCalls are the calls of one tool.
+// OtherCalls is the number of calls of one tool whose effects are not undone.
 type OtherCalls struct {
 	Tool   string `json:"tool"`
 	Server string `json:"server,omitempty"`
 	Count  int    `json:"count"`
 }
 
-// errNoUndo is the error for a store in memory, for which changes of files are not stored.
+// errNoUndo is the error if the store is in memory only: then the earlier contents of changed files are not stored.
 const errNoUndo = UserError("nothing is kept to take back: a store in memory forgets")
 
-// openUndoLog opens the log of changed files that belongs to the configured store.
+// openUndoLog opens the log with the earlier contents of the files that Drawbridge's tools changed. It belongs to the
+// configured store.
 func (r *Service) openUndoLog(ctx context.Context) (*undo.Log, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -49,7 +51,7 @@ func (r *Service) openUndoLog(ctx context.Context) (*undo.Log, error) {
 	return log, err
 }
 
-// UndoRuns returns the runs whose changes of files are stored, the newest first.
+// UndoRuns returns the runs that changed files and whose changes are still stored, the newest first.
 func (r *Service) UndoRuns(ctx context.Context) ([]undo.Run, error) {
 	log, err := r.openUndoLog(ctx)
 	if err != nil {
@@ -58,8 +60,8 @@ func (r *Service) UndoRuns(ctx context.Context) ([]undo.Run, error) {
 	return log.Runs()
 }
 
-// PlanUndo returns the steps of an undo of a run; an empty id means the last run. The error is a UserError for an
-// unknown run.
+// PlanUndo returns the steps that an undo of a run would take, without changing files. id is the ID of the run or the
+// beginning of it; empty means the newest run. The error is a UserError for an unknown run.
 func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
 	log, err := r.openUndoLog(ctx)
 	if err != nil {
@@ -76,10 +78,12 @@ func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
 	return UndoResult{Run: run, Steps: log.Plan(run), Others: others}, err
 }
 
-// maxOverlap is how long before the first change of a run a call may have begun that was still running at that change.
+// maxOverlap is how long before the first change of a run otherCalls searches for calls that were still running at that
+// change.
 const maxOverlap = 10 * time.Minute
 
-// otherCalls returns the calls that an undo of a run does not revert, by tool. Without an audit it returns none.
+// otherCalls returns the calls of a run's client whose effects an undo of the run does not revert, counted by tool. If
+// there is no audit, it returns none.
 func (r *Service) otherCalls(ctx context.Context, run undo.Run) (all []OtherCalls, err error) {
 	records, err := r.OpenAudit(ctx)
 	if _, ok := errors.AsType[*NoStoreError](err); ok {
@@ -105,10 +109,11 @@ func (r *Service) otherCalls(ctx context.Context, run undo.Run) (all []OtherCall
 	return all, err
 }
 
-// executes reports whether a tool of Drawbridge runs commands.
+// executes reports whether a tool of Drawbridge executes commands.
 func executes(card string) bool { return card == "bash" || card == "process" || card == "bg-process" }
 
-// Undo restores the files of the run in a plan. The action is recorded in the audit.
+// Undo restores the files of the run in plan, which PlanUndo returned. It returns the plan with the steps that were
+// taken. The action is recorded in the audit.
 func (r *Service) Undo(ctx context.Context, plan UndoResult) (UndoResult, error) {
 	log, err := r.openUndoLog(ctx)
 	if err != nil {

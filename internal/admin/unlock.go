@@ -8,10 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// UnlockToolList removes the locked tool list of a server. If the row still has lock_tool_list, the next list of the
-// server is locked instead. live describes the result in the running servers. found is false if there was no locked
-// list. The error is the store's, or a UserError. The UserError is for a server that is not configured or whose row
-// does not lock its list.
+// UnlockToolList removes the stored tool list of a server with lock_tool_list. Until then, tools that are not in this
+// list are not shown. The next list that the server sends is then locked instead. found is false if no list was stored.
+// live describes to the person what the running servers did. The error is the store's, or a UserError for a server that
+// is not configured or does not have lock_tool_list.
 func (r *Service) UnlockToolList(ctx context.Context, id drawbridge.ServerID) (found bool, live string, err error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {

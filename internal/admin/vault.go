@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// secretNamePattern matches valid names of secrets. Only these characters are allowed, so that the end of a reference
-// is unambiguous.
+// secretNamePattern matches valid names of secrets. It does not allow characters such as "}", so that the end of a
+// reference like "${keychain:NAME}" is unambiguous.
 var secretNamePattern = lazyregexp.New(`^[A-Za-z0-9._@/-]+$`)
 
 // maxSecretName is the maximum length of a secret's name, in bytes.
@@ -29,13 +29,13 @@ func CheckSecretName(name string) error {
 
 // A SecretProtection describes how the vault protects secrets.
 type SecretProtection struct {
-	// InKeychain reports whether the key of the vault is in the keychain of the system.
+	// InKeychain reports whether the key that encrypts the vault is in the keychain of the operating system.
 	InKeychain bool
-	// Text describes the protection in a sentence.
+	// Text is a sentence for the person that describes how the key is protected.
 	Text string
 }
 
-// SecretProtection returns how secrets are protected. The error is that of gateway.OpenVault.
+// SecretProtection returns how the vault protects secrets. The error is that of Options.OpenVault.
 func (r *Service) SecretProtection() (SecretProtection, error) {
 	v, err := r.openVault()
 	if err != nil {
@@ -55,7 +55,8 @@ func (r *Service) openVault() (*secrets.Vault, error) {
 	return r.o.OpenVault()
 }
 
-// StoreSecret stores a value. It replaces an earlier value with the same name. It returns how the value is protected.
+// StoreSecret stores a secret in the vault, and replaces an earlier secret with the same name. It returns how the vault
+// protects the secret. The error is a UserError for an invalid name or an empty value.
 func (r *Service) StoreSecret(name string, value []byte) (SecretProtection, error) {
 	v, err := r.openVault()
 	if err != nil {
@@ -74,16 +75,16 @@ func (r *Service) StoreSecret(name string, value []byte) (SecretProtection, erro
 	return protectionOf(v), nil
 }
 
-// A SecretList is a list of the stored secrets. It contains no values.
+// A SecretList is a list of the stored secrets with their names, but without their values.
 type SecretList struct {
-	// Where describes how the secrets are protected.
+	// Where is a sentence for the person that describes how the secrets are protected.
 	Where   string               `json:"where"`
 	Secrets []secrets.SecretInfo `json:"secrets"`
-	// Damage is the error for secrets that cannot be listed; nil if all can be listed.
+	// Damage is set if some of the secrets cannot be listed; Secrets then has only the others.
 	Damage error `json:"-"`
 }
 
-// Secrets lists the person's secrets. The error is that of gateway.OpenVault.
+// Secrets returns the list of the secrets that the person has stored. The error is that of Options.OpenVault.
 func (r *Service) Secrets() (SecretList, error) {
 	v, err := r.openVault()
 	if err != nil {
@@ -93,15 +94,16 @@ func (r *Service) Secrets() (SecretList, error) {
 	return SecretList{v.DescribeProtection(), append([]secrets.SecretInfo{}, all...), damage}, nil
 }
 
-// A SecretUser is a server whose row refers to a secret.
+// A SecretUser is a server whose configuration row contains a reference to a secret.
 type SecretUser struct {
 	Server drawbridge.ServerID
-	// Origin is the location of the row.
+	// Origin is the file and line of the row.
 	Origin string
 }
 
-// RemoveSecret removes a value and returns the servers whose rows still refer to the value. It does not remove a value
-// that a person added to the system's keychain by hand.
+// RemoveSecret removes a secret from the vault, and returns the servers whose configuration still refers to it. If the
+// name exists only in the operating system's keychain, where the person has put it by hand, RemoveSecret returns an
+// error and removes nothing.
 func (r *Service) RemoveSecret(ctx context.Context, name string) (users []SecretUser, err error) {
 	v, err := r.openVault()
 	if err != nil {

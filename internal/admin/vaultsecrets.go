@@ -2,9 +2,10 @@ package admin
 
 import "github.com/drawbridge-mcp/drawbridge/internal/secrets"
 
-// VaultSecrets are the person's secrets in a vault. The vault is opened when it is needed.
+// VaultSecrets reads and writes the person's secrets in a vault, and implements SecretStore. It opens the vault only
+// when a method is called.
 type VaultSecrets struct {
-	// OpenVault returns the vault. It is called for each request.
+	// OpenVault returns the vault. Each method calls it.
 	OpenVault func() (*secrets.Vault, error)
 }
 
@@ -18,7 +19,8 @@ func (k VaultSecrets) openValues() (secrets.UserSecrets, error) {
 	return v.UserSecrets(), nil
 }
 
-// Get returns a value, as secrets.UserSecrets does.
+// Get returns the value of a secret in the vault, or else in the operating system's keychain. For an unknown name the
+// error is secrets.ErrNotFound.
 func (k VaultSecrets) Get(name string) ([]byte, error) {
 	values, err := k.openValues()
 	if err != nil {
@@ -27,7 +29,7 @@ func (k VaultSecrets) Get(name string) ([]byte, error) {
 	return values.Get(name)
 }
 
-// Put stores a value.
+// Put stores a secret, and replaces an earlier secret with the same name.
 func (k VaultSecrets) Put(name string, value []byte) error {
 	values, err := k.openValues()
 	if err != nil {
@@ -36,7 +38,7 @@ func (k VaultSecrets) Put(name string, value []byte) error {
 	return values.Put(name, value)
 }
 
-// Delete removes a value.
+// Delete removes a secret.
 func (k VaultSecrets) Delete(name string) error {
 	values, err := k.openValues()
 	if err != nil {
@@ -45,7 +47,7 @@ func (k VaultSecrets) Delete(name string) error {
 	return values.Delete(name)
 }
 
-// Lookup returns a value, or false if the value cannot be read.
+// Lookup returns the value of a secret, or false if it cannot be read.
 func (k VaultSecrets) Lookup(name string) (string, bool) {
 	value, err := k.Get(name)
 	return string(value), err == nil

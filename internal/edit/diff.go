@@ -9,8 +9,8 @@ import (
 // maxDiff is the maximum size of a diff in bytes.
 const maxDiff = 16 << 10
 
-// Diff returns the changes of a file as a unified diff with three lines of context. If the diff is longer than maxDiff,
-// Diff returns its beginning and its end.
+// Diff returns the difference between before and after as a unified diff with three lines of context. name is the name
+// of the file in the diff. From a diff of more than maxDiff bytes, the middle is omitted.
 func Diff(name, before, after string) string {
 	diff := udiff.Unified(name, name, before, after)
 	if len(diff) <= maxDiff {
@@ -20,7 +20,7 @@ func Diff(name, before, after string) string {
 	return fmt.Sprintf("%s[%d bytes elided]\n%s", head, len(diff)-len(head)-len(tail), tail)
 }
 
-// prefixOfLines returns the whole lines at the start of a text that fit into size bytes.
+// prefixOfLines returns as many whole lines at the start of a text as fit into size bytes.
 func prefixOfLines(text string, size int) string {
 	for size > 0 && text[size-1] != '\n' {
 		size--
@@ -28,7 +28,7 @@ func prefixOfLines(text string, size int) string {
 	return text[:size]
 }
 
-// suffixOfLines returns the whole lines at the end of a text that fit into size bytes.
+// suffixOfLines returns as many whole lines at the end of a text as fit into size bytes.
 func suffixOfLines(text string, size int) string {
 	start := len(text) - size
 	for start < len(text) && text[start-1] != '\n' {

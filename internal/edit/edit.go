@@ -1,7 +1,7 @@
-// Package edit replaces texts in a file at the request of a model. If the exact text is not found, the search ignores
-// differences in line endings, white space at the ends of lines, and indentation, in this order. The text must occur
-// exactly once, unless Edit.All is set. All bytes outside the replaced text stay the same: the byte order mark, the
-// line endings, a missing line ending at the end of the file.
+// Package edit replaces texts in a file at the request of a model, which may not know the exact text. If the exact text
+// is not found, differences in line endings are ignored; then differences in white space at the ends of lines; then
+// differences in indentation. The text must occur exactly once, unless Edit.All is set. All bytes outside the replaced
+// text stay the same, for example a byte order mark and the line endings.
 package edit
 
 import (
@@ -12,11 +12,12 @@ import (
 // An Edit replaces the text Old with New.
 type Edit struct {
 	Old, New string
-	// All replaces each occurrence of Old. Without it, Old must occur exactly once.
+	// All replaces each occurrence of Old. If All is false, Old must occur exactly once; otherwise the edit fails.
 	All bool
 }
 
-// A Tolerance is the difference that a search ignored when it found a text.
+// A Tolerance is a kind of difference between the old text of an edit and the text in the file. Such a difference was
+// ignored to find the old text.
 type Tolerance int
 
 // The tolerances, in the order in which they are tried.
@@ -27,23 +28,24 @@ const (
 	Indentation
 )
 
-// String describes the tolerance for a model. It returns "" for Exact.
+// String returns the name of the ignored difference for a model, such as "indentation"; "" for Exact.
 func (t Tolerance) String() string {
 	return [...]string{"", "line endings", "white space at the ends of lines", "indentation"}[t]
 }
 
-// A Result is an edited text.
+// A Result is the result of Apply. Content is the edited text.
 type Result struct {
 	Content string
 	// Replacements is the number of replaced occurrences.
 	Replacements int
-	// Tolerance is the largest tolerance that any of the edits needed.
+	// Tolerance is the largest tolerance with which the text of an edit was found.
 	Tolerance Tolerance
 }
 
-// An Error reports, to a model, why an edit was not made.
+// An Error explains to a model why no edit was made.
 type Error struct {
-	// Number is the number of the edit, counted from 1; 0 if there is only one edit.
+	// Number is the number of the edit that failed, counted from 1; 0 if there is only one edit, or if no single edit
+	// is the reason.
 	Number int
 	Text   string
 }
@@ -56,8 +58,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("Edit %d: %s", e.Number, e.Text)
 }
 
-// Apply makes all edits or none. Each edit is applied to the result of the edits before it. The error is an *Error for
-// the first edit that cannot be made. If the edits do not change the content, the error is an *Error too.
+// Apply applies all edits to content, each to the result of the edits before it. If one of them fails, no edit is made,
+// and the error is an *Error for that edit. The error is also an *Error if there are no edits, or if the edits do not
+// change the content.
 func Apply(content string, edits []Edit) (Result, error) {
 	if len(edits) == 0 {
 		return Result{}, &Error{Text: "There is no edit to make."}
@@ -78,7 +81,7 @@ func Apply(content string, edits []Edit) (Result, error) {
 	return r, nil
 }
 
-// apply makes one edit. It returns the reason why the edit cannot be made, or "".
+// apply applies one edit to r. It returns "" or, if the edit fails, the reason.
 func (r *Result) apply(e Edit) (reason string) {
 	switch {
 	case e.Old == "":
@@ -102,13 +105,13 @@ func (r *Result) apply(e Edit) (reason string) {
 	return describeMiss(r.Content, e)
 }
 
-// A replacement is a new text for the bytes from start to end.
+// A replacement is a new text for the bytes of a content from start to before end.
 type replacement struct {
 	start, end int
 	text       string
 }
 
-// replaceAll applies replacements. They must be in order and must not overlap.
+// replaceAll returns the content with the replacements applied. They must be in ascending order and must not overlap.
 func replaceAll(content string, all []replacement) string {
 	var out strings.Builder
 	at := 0
@@ -121,7 +124,8 @@ func replaceAll(content string, all []replacement) string {
 	return out.String()
 }
 
-// findExact finds the exact text, or the text with its line endings changed to CRLF if the file uses CRLF.
+// findExact returns the replacements for all occurrences of e.Old. If there are none and the content uses CRLF, it
+// searches for e.Old with CRLF line endings.
 func findExact(content string, e Edit) ([]replacement, Tolerance) {
 	if found := occurrences(content, e.Old, e.New); len(found) > 0 {
 		return found, Exact

@@ -9,21 +9,23 @@ import (
 )
 
 const (
-	// maxShownLines limits the shown lines of the most similar region, and the shown line numbers of occurrences.
+	// maxShownLines is the maximum number of lines of the file, or of line numbers, that a message about a failed edit
+	// contains.
 	maxShownLines = 20
-	// maxShownLine is the maximum length in bytes of a shown line, and of a line that similarity compares.
+	// maxShownLine is the number of bytes to which a line is truncated in a message, and before similarity compares it.
 	maxShownLine = 200
-	// maxComparedLines is the maximum number of lines that nearestLines compares letter by letter.
+	// maxComparedLines is the maximum number of lines for which nearestLines calls similarity, which is slow.
 	maxComparedLines = 20_000
-	// maxCommonLines limits the lines that nearestLines uses to find a region. A line that occurs more often, such as a
-	// closing brace, is ignored.
+	// maxCommonLines is how often a line may occur in a file so that nearestLines uses it to find a region. A line that
+	// occurs more often, such as a closing brace, is ignored.
 	maxCommonLines = 1000
-	// minTellingText is the minimum length in bytes of a new text. If a text of this length is already in the file, the
-	// edit was probably made before.
+	// minTellingText is the minimum length in bytes of a new text for the message that the edit was probably made
+	// before. The message is used if the file already contains the new text; a shorter text may be there by chance.
 	minTellingText = 8
 )
 
-// describeAmbiguity returns a message with the line numbers of several occurrences.
+// describeAmbiguity returns a message to a model for an edit whose old text occurs several times. The message contains
+// the line numbers of the occurrences.
 func describeAmbiguity(content string, found []replacement) string {
 	var numbers []string
 	for i, one := range found {
@@ -40,8 +42,8 @@ func describeAmbiguity(content string, found []replacement) string {
 // lineNumber returns the number of the line at an offset, counted from 1.
 func lineNumber(content string, offset int) int { return 1 + strings.Count(content[:offset], "\n") }
 
-// describeMiss returns a message for an edit whose old text was not found. The message shows the most similar region of
-// the file.
+// describeMiss returns a message to a model for an edit whose old text was not found. The message contains the lines of
+// the file that are most similar to the old text.
 func describeMiss(content string, e Edit) string {
 	if content == "" {
 		return "oldText was not found: the file is empty."
@@ -64,8 +66,9 @@ func describeMiss(content string, e Edit) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// nearestLines returns the index of the first line of the region that has the most lines in common with old. If no line
-// is in common, it returns the line that is most similar to the first line of old.
+// nearestLines finds the region in lines that is most similar to old, and returns the index of its first line. That is
+// the region with the most lines in common with old. If no line is in common, it begins at the line that is most
+// similar to the first nonblank line of old. ok is false if no line is similar.
 func nearestLines(lines, old []line) (from int, ok bool) {
 	at := map[string][]int{}
 	for i, l := range lines {
@@ -105,8 +108,8 @@ func nearestLines(lines, old []line) (from int, ok bool) {
 	return from, ok
 }
 
-// similarity returns the similarity of two texts, from 0 to 1: the share of letter pairs that they have in common
-// (Dice's coefficient).
+// similarity returns how similar two texts are, from 0 to 1. It is Dice's coefficient: the share of pairs of successive
+// bytes that the texts have in common.
 func similarity(a, b string) float64 {
 	a, b = a[:min(len(a), maxShownLine)], b[:min(len(b), maxShownLine)]
 	if utf8.RuneCountInString(a) < 2 || utf8.RuneCountInString(b) < 2 {

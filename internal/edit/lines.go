@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A line is a line of a file: its text without the line ending, and its byte offsets in the file.
+// A line is a line of a text: the characters without the line ending, and byte offsets in the text.
 type line struct {
 	text       string
-	start, end int // end is the offset before the line ending
+	start, end int // end is where the line ending begins
 	next       int // the offset of the next line
 }
 
-// splitLines returns the lines of a text. There is no empty line after a line ending at the end of the text.
+// splitLines returns the lines of a text. A line ending at the end of the text does not begin another, empty line.
 func splitLines(content string) (lines []line) {
 	for at := 0; at < len(content); {
 		next := len(content)
@@ -37,7 +37,9 @@ func trimTrailing(s string) string { return strings.TrimRight(s, blanks) }
 
 func trimBoth(s string) string { return strings.Trim(s, blanks) }
 
-// findLines finds whole lines that differ from the lines of the edit only in white space at the end or at the start.
+// findLines returns the replacements for all sequences of whole lines that equal e.Old except for white space at the
+// ends of lines. If there are none, it searches for lines that differ in indentation. It also returns the tolerance
+// with which it found the lines.
 func findLines(content string, e Edit) ([]replacement, Tolerance) {
 	lines, old := splitLines(content), splitLines(e.Old)
 	if !slices.ContainsFunc(old, func(l line) bool { return trimBoth(l.text) != "" }) {
@@ -71,8 +73,8 @@ func findLines(content string, e Edit) ([]replacement, Tolerance) {
 	return nil, Exact
 }
 
-// endingOf returns the line ending of l. If l has no line ending, it returns the line ending of the first line, or
-// "\n".
+// endingOf returns the line ending of l. If l is the last line and has none, it returns the line ending of the first
+// line in lines, or "\n".
 func endingOf(content string, l line, lines []line) string {
 	for _, one := range []line{l, lines[0]} {
 		if one.next > one.end {
@@ -82,8 +84,9 @@ func endingOf(content string, l line, lines []line) string {
 	return "\n"
 }
 
-// matchLines reports whether the lines of the file match the old lines of the edit with the given tolerance. It also
-// returns a function that adapts the new text of the edit to the file.
+// matchLines reports whether the lines of the file equal the old lines of the edit, if differences of this tolerance
+// are ignored. adapt changes the new text of the edit in the same way in which the file's lines differ from the old
+// lines.
 func matchLines(file, old []line, tolerance Tolerance) (adapt func(string) string, ok bool) {
 	trim := trimTrailing
 	if tolerance == Indentation {
@@ -100,9 +103,9 @@ func matchLines(file, old []line, tolerance Tolerance) (adapt func(string) strin
 	return indentationOf(file, old)
 }
 
-// indentationOf finds one change of indentation that turns the lines of the edit into the lines of the file. Such a
-// change is a deeper indentation, a smaller indentation, or tabs instead of spaces or the reverse. It returns false if
-// there is no such change.
+// indentationOf finds a change of indentation that, applied to every old line of the edit, results in the lines of the
+// file. Such a change adds the same indentation to all lines, removes it, replaces spaces with tabs, or replaces tabs
+// with spaces. adapt applies this change to a text. ok is false if there is no such change.
 func indentationOf(file, old []line) (adapt func(string) string, ok bool) {
 	var pairs [][2]string // the indentation in the edit, and in the file
 	for i := range old {
@@ -141,7 +144,7 @@ func all(pairs [][2]string, ok func(a, b string) bool) bool {
 
 func indentOf(text string) string { return text[:len(text)-len(strings.TrimLeft(text, blanks))] }
 
-// tabsFor returns an indentation in which each unit of spaces at the start is replaced with a tab.
+// tabsFor returns the indentation with each unit at its start replaced with a tab. unit is a number of spaces.
 func tabsFor(indent, unit string) string {
 	tabs := 0
 	for strings.HasPrefix(indent, unit) {
@@ -151,7 +154,7 @@ func tabsFor(indent, unit string) string {
 	return strings.Repeat("\t", tabs) + indent
 }
 
-// eachLine returns a function that applies change to the indentation of each line that is not blank.
+// eachLine returns a function that applies change to the indentation of each nonblank line of a text.
 func eachLine(change func(indent string) string) func(string) string {
 	return func(text string) string {
 		lines := strings.SplitAfter(text, "\n")

@@ -10,18 +10,21 @@ import (
 )
 
 const (
-	// MaxFileSize is the size in bytes of the largest file that is searched.
+	// MaxFileSize is the size in bytes of the largest file that Grep searches. Larger files are skipped and counted.
 	MaxFileSize = 2 << 20
-	// binaryPrefix is how many bytes at the start of a file are examined: the file is binary if one of them is NUL.
+	// binaryPrefix is the number of bytes at the start of a file that are examined. If one of them is NUL, the file is
+	// binary and is not searched.
 	binaryPrefix = 4 << 10
 )
 
-// GrepOptions limit the result of Grep.
+// GrepOptions determine which lines Grep returns, and how many.
 type GrepOptions struct {
-	// MaxLines is the maximum number of matching lines to return. Context is the number of lines to return before and
-	// after each match.
+	// MaxLines is the maximum number of matching lines in the result. With FilesOnly each file counts as one line. With
+	// CountOnly the lines of the last file are counted even if they exceed MaxLines. Context is the number of lines
+	// before and after each matching line that are returned with it.
 	MaxLines, Context int
-	// FilesOnly stops at the first match of each file and returns no lines. CountOnly returns no lines.
+	// FilesOnly returns only which files match: the search of a file ends at the first match. CountOnly returns only
+	// the numbers of matching lines.
 	FilesOnly, CountOnly bool
 }
 
@@ -29,25 +32,28 @@ type GrepOptions struct {
 type Line struct {
 	Number int
 	Text   string
-	// Match is false for a line that is only context.
+	// Match is false for a line that does not match and is returned as context of a match.
 	Match bool
 }
 
-// A FileMatch is a file with its matching lines, and the context around them.
+// A FileMatch is a file with at least one matching line. Lines are its matching lines and the lines around them, in the
+// order of the file.
 type FileMatch struct {
 	Path  string
 	Lines []Line
-	// Count is the number of matching lines.
+	// Count is the number of matching lines that the result counts for this file; with FilesOnly it is 1.
 	Count int
 }
 
-// A GrepResult is the result of a search, in the order of the files.
+// A GrepResult is the result of Grep. Files are in the order of the searched list.
 type GrepResult struct {
 	Files []FileMatch
-	// Matches is the number of matching lines in Files. More is true if there are further matches.
+	// Matches is the sum of Count in Files. More is true if there are further matches that are not in Files because of
+	// MaxLines.
 	Matches int
 	More    bool
-	// Binary, Large and Unreadable count the files that were not searched, by reason.
+	// Binary, Large and Unreadable are the numbers of files that were not searched because they are binary, too large
+	// or unreadable.
 	Binary, Large, Unreadable int
 }
 
@@ -67,12 +73,14 @@ type grepFile struct {
 	reason skipReason
 }
 
-// Grep searches the files of a list, which are below a root. It returns the first matches in the order of the list. It
-// returns an error only if ctx has ended.
+// Grep searches the files in list for lines that match p. The paths in list are relative to the directory root. It
+// returns the first o.MaxLines matches in the order of the list. It returns an error only if ctx has ended; files that
+// cannot be read are counted.
 func Grep(ctx context.Context, files Opener, root string, list []File, p *Pattern, o GrepOptions) (GrepResult, error) {
 	var found GrepResult
 	workers := max(2, runtime.GOMAXPROCS(0))
-	// The files are searched in groups. If a group has enough matches, the later groups are not searched.
+	// The files are searched in groups, each by several goroutines. When MaxLines is reached in a group, the later
+	// groups are not searched.
 	const group = 2048
 	for at := 0; at < len(list) && !found.More; at += group {
 		part := list[at:min(at+group, len(list))]
@@ -105,7 +113,7 @@ func Grep(ctx context.Context, files Opener, root string, list []File, p *Patter
 	return found, nil
 }
 
-// add adds the result of a file, unless MaxLines has been reached.
+// add adds the result of searching one file to g. If MaxLines has been reached, it adds no matches and sets g.More.
 func (g *GrepResult) add(r grepFile, o GrepOptions) {
 	switch r.reason {
 	case binaryFile:
@@ -130,7 +138,8 @@ func (g *GrepResult) add(r grepFile, o GrepOptions) {
 	g.Files = append(g.Files, r.match)
 }
 
-// cut removes all matches after the first ones. It keeps the context before the first removed match.
+// cut removes all but the first matches of m. matches is the number of matching lines that stay. Context lines before
+// the first removed match stay too.
 func (m *FileMatch) cut(matches int) {
 	seen := 0
 	for i, l := range m.Lines {
@@ -145,7 +154,8 @@ func (m *FileMatch) cut(matches int) {
 	m.Count = matches
 }
 
-// searchFile searches one file. It reads the file into buffer, and returns the buffer for the next file.
+// searchFile searches the file at the path rel below root. It reads the file into buffer, and returns the buffer, which
+// may have grown, for the next file.
 func searchFile(files Opener, root, rel string, p *Pattern, o GrepOptions, buffer []byte) (grepFile, []byte) {
 	content, reason := readContent(files, filepath.Join(root, filepath.FromSlash(rel)), buffer)
 	if reason != searched {
@@ -175,7 +185,8 @@ func searchFile(files Opener, root, rel string, p *Pattern, o GrepOptions, buffe
 	return grepFile{match: m}, content[:0]
 }
 
-// readContent reads a text file of at most MaxFileSize bytes. It uses buffer if the file fits.
+// readContent returns the content of a file. If the file is binary, has more than MaxFileSize bytes or cannot be read,
+// it returns the reason instead. It reads into buffer, and allocates memory only if buffer is too small.
 func readContent(files Opener, path string, buffer []byte) ([]byte, skipReason) {
 	f, err := files.Open(path)
 	if err != nil {
@@ -215,9 +226,10 @@ func readContent(files Opener, path string, buffer []byte) ([]byte, skipReason) 
 	return content, searched
 }
 
-// appendLines appends a matching line and its context to lines. It does not append a line twice: if the matching line
-// is already there as context of an earlier match, it is marked as a match. shown is the number of the last appended
-// line. appendLines returns the new lines and the new shown.
+// appendLines appends a matching line and its context to lines. The matching line has this number, and is content from
+// start to end. around is the number of context lines before and after it. shown is the number of the last line that is
+// already in lines. A line is not appended twice: a matching line that is already in lines as context is only marked as
+// a match. appendLines returns the new values of lines and shown.
 func appendLines(lines []Line, content []byte, start, end, number, shown, around int) ([]Line, int) {
 	if number <= shown { // it is in the context of the previous match
 		lines[len(lines)-1-(shown-number)].Match = true

@@ -8,20 +8,23 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// ignoreFiles are the names of the ignore files. The rules of a later file override the rules of an earlier one.
+// ignoreFiles are the names of files with rules, in the syntax of gitignore(5), that exclude files from a list. In one
+// directory, the rules of .ignore override the rules of .gitignore.
 var ignoreFiles = []string{".gitignore", ".ignore"}
 
-// maxIgnoreFile is the maximum size in bytes of an ignore file. A larger file is ignored.
+// maxIgnoreFile is the maximum size in bytes of an ignore file. The rules in a larger file have no effect.
 const maxIgnoreFile = 1 << 20
 
-// An ignoreList has the rules of the ignore files of one directory (gitignore(5)). It is immutable.
+// An ignoreList contains the rules of the ignore files in one directory; see gitignore(5). parent contains the rules of
+// the nearest parent directory that has rules. An ignoreList is immutable.
 type ignoreList struct {
 	parent *ignoreList
-	// dir is the directory of the ignore files, relative to the root of the search: "" or "a/b/".
+	// dir is the directory of the ignore files, relative to the root of the listed tree, such as "a/b/"; "" for the
+	// root.
 	dir   string
 	rules []ignoreRule
-	// names and suffixes map a plain name, or a suffix such as ".o", to the index of its last rule in rules. others has
-	// the indices of all other rules.
+	// names and suffixes speed up the search for common rules. They map a plain name, or a suffix such as ".o", to the
+	// index in rules of the last rule for it. others contains the indexes of all other rules.
 	names, suffixes map[string]int
 	others          []int
 }
@@ -29,12 +32,14 @@ type ignoreList struct {
 // An ignoreRule is one pattern of an ignore file.
 type ignoreRule struct {
 	glob string
-	// keep is true for a pattern that begins with "!". dirsOnly is true for a pattern that ends with "/". anchored is true
-	// for a pattern that is compared with the path below the ignore file's directory, not with the name.
+	// keep is true for a pattern that begins with "!" and includes files again that an earlier rule excludes. dirsOnly
+	// is true for a pattern that ends with "/" and applies only to directories. anchored is true for a pattern that is
+	// compared with the whole path below the ignore file's directory, not only with the file's name.
 	keep, dirsOnly, anchored bool
 }
 
-// parseIgnoreList parses the texts of the ignore files of a directory. It returns parent if the texts have no rule.
+// parseIgnoreList returns the rules in texts, the contents of the ignore files in the directory dir. parent contains
+// the rules of the parent directories. If the texts contain no rule, it returns parent.
 func parseIgnoreList(parent *ignoreList, dir string, texts ...[]byte) *ignoreList {
 	l := &ignoreList{parent: parent, dir: dir, names: map[string]int{}, suffixes: map[string]int{}}
 	for _, text := range texts {
@@ -50,7 +55,7 @@ func parseIgnoreList(parent *ignoreList, dir string, texts ...[]byte) *ignoreLis
 	return l
 }
 
-// add adds a rule to rules, and to the index for its form: names, suffixes or others.
+// add appends a rule to rules, and adds its index to names, suffixes or others, depending on the form of its pattern.
 func (l *ignoreList) add(r ignoreRule) {
 	n := len(l.rules)
 	l.rules = append(l.rules, r)
@@ -98,7 +103,8 @@ func parseIgnoreRule(line string) (r ignoreRule, ok bool) {
 	return r, doublestar.ValidatePattern(r.glob)
 }
 
-// escapeBraces escapes braces: they are special in doublestar patterns, but not in ignore files.
+// escapeBraces returns the pattern with its braces escaped. Braces have a special meaning in doublestar patterns, but
+// not in ignore files.
 func escapeBraces(pattern string) string {
 	if !strings.ContainsAny(pattern, "{}") {
 		return pattern
@@ -106,8 +112,8 @@ func escapeBraces(pattern string) string {
 	return strings.NewReplacer(`\{`, `\{`, `\}`, `\}`, "{", `\{`, "}", `\}`).Replace(pattern)
 }
 
-// ignores reports whether the rules exclude a path. rel is relative to the root. None of its parent directories may be
-// excluded.
+// ignores reports whether the rules exclude the file or directory at the path rel, which is relative to the root of the
+// tree. It does not check whether a parent directory is excluded; then the caller must not call it.
 func (l *ignoreList) ignores(rel string, isDir bool) bool {
 	for ; l != nil; l = l.parent {
 		if n := l.lastMatch(rel[len(l.dir):], isDir); n >= 0 {
@@ -117,8 +123,8 @@ func (l *ignoreList) ignores(rel string, isDir bool) bool {
 	return false
 }
 
-// lastMatch returns the index of the last rule that matches, or -1. rel is relative to the directory of the ignore
-// files.
+// lastMatch returns the index of the last rule that matches a path, or -1. The last matching rule decides. rel is
+// relative to the directory of the ignore files.
 func (l *ignoreList) lastMatch(rel string, isDir bool) int {
 	last := -1
 	name := path.Base(rel)

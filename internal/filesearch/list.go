@@ -1,6 +1,6 @@
-// Package filesearch lists the files of a directory tree and searches their lines. It follows the ignore files of the
-// tree, does not follow symbolic links, and reads only regular files. Results are sorted, so that they do not depend on
-// the order in which directories are read.
+// Package filesearch lists the files of a directory tree and searches their lines. It omits files that the ignore files
+// in the tree, such as .gitignore, exclude. It does not follow symbolic links, and reads only regular files. Results
+// are sorted by path.
 package filesearch
 
 import (
@@ -15,25 +15,27 @@ import (
 	"sync"
 )
 
-// An Opener opens a file or a directory by its absolute path. It must not block when it opens a FIFO.
+// An Opener opens a file or a directory by its absolute path. Open must not block if the path is a FIFO without a
+// writer.
 type Opener interface {
 	Open(path string) (fs.File, error)
 }
 
 // ListOptions select the files that List returns.
 type ListOptions struct {
-	// Hidden includes files and directories whose names begin with a dot, except the directory .git.
+	// Hidden includes files and directories whose names begin with a dot, except directories named .git.
 	Hidden bool
-	// NoIgnore includes the files that ignore files exclude.
+	// NoIgnore includes files and directories that ignore files exclude.
 	NoIgnore bool
-	// Dirs includes directories in the result.
+	// Dirs adds the directories of the tree to the result, not only files.
 	Dirs bool
-	// Skip, if set, reports whether a file or a directory is excluded; path is absolute. If a directory is excluded,
-	// everything below it is excluded too. Skip is called from several goroutines.
+	// Skip, if not nil, reports whether the file or directory at the absolute path is excluded. If a directory is
+	// excluded, everything below it is excluded too. Skip is called from several goroutines.
 	Skip func(path string) bool
 }
 
-// maxListed is the maximum number of files and directories that List reads.
+// maxListed is the maximum number of files and directories that List handles. In a larger tree it stops and sets
+// Listing.Incomplete.
 const maxListed = 1_000_000
 
 // A File is a file or a directory of a tree.
@@ -47,15 +49,16 @@ type File struct {
 type Listing struct {
 	Files []File
 	// Unreadable is the number of directories that could not be read. Incomplete is true if the tree has more than
-	// maxListed entries.
+	// maxListed files and directories; then files are missing in the list.
 	Unreadable int
 	Incomplete bool
 }
 
-// alwaysSkipped are the names of directories that List never reads: they contain copies, not sources.
+// alwaysSkipped are the names of directories that List omits, regardless of the options. They contain stored or
+// installed copies of files, which people do not search.
 var alwaysSkipped = []string{".git", "node_modules"}
 
-// A lister lists a tree. It uses several goroutines.
+// A lister contains the state of one call of List, which its goroutines share.
 type lister struct {
 	files Opener
 	root  string
@@ -70,13 +73,15 @@ type lister struct {
 	err   error
 }
 
-// A listTask is a directory to read.
+// A listTask is a directory that is to be read. ignore contains the rules of the ignore files in its parent
+// directories.
 type listTask struct {
 	rel    string // relative to the root: "" or "a/b/"
 	ignore *ignoreList
 }
 
-// List returns the files below a directory. It returns an error if the root cannot be read or if ctx has ended.
+// List returns the files below the directory root. It returns an error if root cannot be read, or if ctx ends before
+// the list is complete. A subdirectory that cannot be read is only counted.
 func List(ctx context.Context, files Opener, root string, o ListOptions) (Listing, error) {
 	l := &lister{files: files, root: root, o: o, queue: []listTask{{ignore: nil}}}
 	l.wake = sync.NewCond(&l.mu)
@@ -96,7 +101,7 @@ func List(ctx context.Context, files Opener, root string, o ListOptions) (Listin
 	return l.found, nil
 }
 
-// fail stores the first error, and makes all workers stop.
+// fail makes all workers stop. err becomes the error of List, unless there is an earlier error.
 func (l *lister) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +111,8 @@ func (l *lister) fail(err error) {
 	l.wake.Broadcast()
 }
 
-// work reads directories from the queue until none are left or an error occurred.
+// work takes directories from the queue and reads them. It returns when all directories are read or an error has
+// occurred.
 func (l *lister) work() {
 	for {
 		l.mu.Lock()
@@ -130,7 +136,8 @@ func (l *lister) work() {
 	}
 }
 
-// add adds the result of reading a directory. The caller must hold mu.
+// add adds the files of a directory that was read to the list, and its subdirectories to the queue. err is the error of
+// reading the directory. The caller must hold mu.
 func (l *lister) add(task listTask, files []File, dirs []listTask, err error) {
 	switch {
 	case err != nil && task.rel == "":
@@ -149,7 +156,8 @@ func (l *lister) add(task listTask, files []File, dirs []listTask, err error) {
 	}
 }
 
-// readDir reads one directory, and returns its files and its subdirectories that are to be read.
+// readDir reads one directory. files are its files, and its subdirectories if ListOptions.Dirs is set. dirs are the
+// subdirectories that are to be read. Excluded files and directories are omitted.
 func (l *lister) readDir(task listTask) (files []File, dirs []listTask, err error) {
 	dir := filepath.Join(l.root, filepath.FromSlash(task.rel))
 	entries, err := readEntries(l.files, dir)
@@ -181,7 +189,8 @@ func (l *lister) readDir(task listTask) (files []File, dirs []listTask, err erro
 	return files, dirs, nil
 }
 
-// readIgnoreFiles returns the ignore rules for a directory: from its own ignore files and from its parent directories.
+// readIgnoreFiles returns the ignore rules for the entries of a directory: the rules of its own ignore files, linked to
+// the rules of its parent directories. An ignore file that cannot be read has no effect.
 func (l *lister) readIgnoreFiles(task listTask, dir string, entries []fs.DirEntry) *ignoreList {
 	var texts [][]byte
 	for _, name := range ignoreFiles {
@@ -198,7 +207,7 @@ func (l *lister) readIgnoreFiles(task listTask, dir string, entries []fs.DirEntr
 	return parseIgnoreList(task.ignore, task.rel, texts...)
 }
 
-// readSmall returns the content of a file, or nil if the file is larger than maxIgnoreFile bytes.
+// readSmall returns the content of a file, or nil without an error if the file has more than maxIgnoreFile bytes.
 func readSmall(files Opener, path string) ([]byte, error) {
 	f, err := files.Open(path)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// CompileName returns a function that reports whether the name of a file matches a query. It ignores case. If the query
-// contains "*", "?" or "[", it is a glob that must match the whole name. Otherwise the name must contain the query. If
-// the query contains a slash, it is compared with the whole path instead of the name. In a glob, "**" matches any
-// number of directories.
+// CompileName returns a function that reports whether the name of a file matches the query; case is ignored. If the
+// query contains "*", "?" or "[", it is a glob that must match the whole name. Otherwise the name must contain the
+// query. If the query contains a slash, the whole path is compared with it instead of the name. In a glob, "**" matches
+// any number of directories. The error reports an invalid glob.
 func CompileName(query string) (matches func(File) bool, err error) {
 	query = strings.ToLower(strings.TrimPrefix(query, "./"))
 	subject := func(f File) string { return strings.ToLower(path.Base(f.Path)) }

@@ -8,22 +8,25 @@ import (
 	"strings"
 )
 
-// A Pattern is a compiled search expression for lines.
+// A Pattern is a compiled regular expression or text that Grep compares with each line of a file, without the line
+// ending.
 type Pattern struct {
 	re *regexp.Regexp
-	// literal is a text that every matching line contains; it is empty if no such text is known. exact is true if every
-	// line that contains literal matches.
+	// literal is a text that every matching line contains; searching for it is faster than matching re. It is empty if
+	// no such text is known. exact is true if every line that contains literal matches, so that re is not needed.
 	literal []byte
 	exact   bool
-	// lines is the expression for a search of a whole file: "^" and "$" match at each line. It is not used if byLine is
-	// set. hasEnd is true if the expression contains "$", because lines may end with CRLF.
+	// lines is the expression for the search of a whole file, in which "^" and "$" match at each line. If byLine is
+	// set, lines is not used, and re is matched against each line separately. hasEnd is true if the expression contains
+	// "$". A file with CRLF line endings is then searched line by line too, because "$" in lines does not match before
+	// CR.
 	lines          *regexp.Regexp
 	byLine, hasEnd bool
 }
 
-// CompilePattern compiles a regular expression in RE2 syntax, with flags as in JavaScript. The flag "i" ignores case,
-// and "s" lets a dot match a line ending. The flags "g", "m", "u" and "y" have no effect, because every line is
-// searched.
+// CompilePattern compiles a regular expression in RE2 syntax, with flags as in JavaScript. The flag "i" ignores case.
+// The flags "g", "m", "s", "u" and "y" are accepted, but do not change which lines match, because each line is matched
+// separately. It returns an error for any other flag.
 func CompilePattern(expression, flags string) (*Pattern, error) {
 	modes := ""
 	for _, f := range flags {
@@ -55,7 +58,7 @@ func CompilePattern(expression, flags string) (*Pattern, error) {
 	return p, nil
 }
 
-// LiteralPattern returns a pattern for lines that contain text.
+// LiteralPattern returns a pattern that matches lines that contain text. If ignoreCase is set, case is ignored.
 func LiteralPattern(text string, ignoreCase bool) *Pattern {
 	flags := ""
 	if ignoreCase {
@@ -68,8 +71,8 @@ func LiteralPattern(text string, ignoreCase bool) *Pattern {
 	return p
 }
 
-// requiredLiteral returns the longest text that every match of an expression contains, or "" if it finds none. exact
-// reports whether the expression matches exactly this text and nothing else.
+// requiredLiteral returns a text that every match of an expression contains, or "" if it finds none. Of several such
+// texts it returns the longest that it finds. exact reports whether the expression matches this text and no other text.
 func requiredLiteral(re *syntax.Regexp) (text string, exact bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -98,8 +101,8 @@ func requiredLiteral(re *syntax.Regexp) (text string, exact bool) {
 	return "", false
 }
 
-// nextMatch returns the bounds of the first matching line at or after an offset, without its line ending. ok is false
-// if there is no matching line. The offset must be the start of a line.
+// nextMatch returns the start and the end of the first matching line at or after the offset at; the end is before the
+// line ending. ok is false if there is no such line. at must be the start of a line.
 func (p *Pattern) nextMatch(content []byte, at int) (start, end int, ok bool) {
 	if p.byLine || p.hasEnd && bytes.Contains(content, []byte("\r\n")) {
 		return p.nextByLine(content, at)
@@ -129,7 +132,8 @@ func (p *Pattern) nextMatch(content []byte, at int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// nextByLine does the same as nextMatch, but matches the expression against each line separately.
+// nextByLine does the same as nextMatch, but matches re against each line separately, which is slower and works for
+// every expression.
 func (p *Pattern) nextByLine(content []byte, at int) (start, end int, ok bool) {
 	for at < len(content) {
 		start, end = lineBounds(content, at)
@@ -141,7 +145,7 @@ func (p *Pattern) nextByLine(content []byte, at int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// lineBounds returns the bounds of the line that contains an offset, without its line ending.
+// lineBounds returns the start and the end of the line that contains the offset at; the end is before the line ending.
 func lineBounds(content []byte, at int) (start, end int) {
 	start = bytes.LastIndexByte(content[:at], '\n') + 1
 	end = len(content)
@@ -154,7 +158,8 @@ func lineBounds(content []byte, at int) (start, end int) {
 	return start, end
 }
 
-// nextLine returns the start of the next line. end is the end of a line, before its line ending.
+// nextLine returns the start of the line after the line that ends at the offset end; end is before the line ending.
+// After the last line it returns the length of content.
 func nextLine(content []byte, end int) int {
 	if i := bytes.IndexByte(content[end:], '\n'); i >= 0 {
 		return end + i + 1

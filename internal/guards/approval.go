@@ -22,26 +22,26 @@ import (
 const (
 	// defaultApprovalTimeout is how long a call waits for approval by default.
 	defaultApprovalTimeout = 5 * time.Minute
-	// maxWaitingPerCaller limits the calls of one caller that wait for approval at the same time.
+	// maxWaitingPerCaller is the maximum number of calls of one caller that wait for approval at the same time.
 	maxWaitingPerCaller = 16
-	// approvalPollInterval is the interval at which the store is polled for an answer. approvalLease is how long a
-	// request stays in the store without renewal by its process.
+	// approvalPollInterval is the interval at which a waiting call polls the store for an answer. approvalLease is the
+	// time after which the store drops a request whose process does not renew it.
 	approvalPollInterval = 250 * time.Millisecond
 	approvalLease        = 15 * time.Second
-	// dropTimeout limits the time to delete a request after its call has ended.
+	// dropTimeout is the maximum time to delete a request after its call has ended.
 	dropTimeout = 5 * time.Second
 )
 
 // An ApprovalQueue makes calls wait for the approval of a person. It stores the requests; any process of the same user
-// can read and answer them. A call is refused if there is no answer or any error. The caller learns that a person was
-// asked, but receives no data with which it could answer the request.
+// can read and answer them. A call is refused if the person denies it, if there is no answer in time, or after any
+// error. The caller learns that a person was asked, but receives no data with which it could answer the request.
 type ApprovalQueue struct {
 	// DB stores the requests and the answers.
 	DB *store.DB
 	// Logger receives the errors of the store. Callers do not receive these errors.
 	Logger *slog.Logger
-	// Announce is called for each waiting call, unless the caller is an ApprovalObserver. It must not block. If
-	// Announce is nil, requests are not announced.
+	// Announce is called with each waiting call, unless the caller receives the request itself as an ApprovalObserver.
+	// It must not block. If Announce is nil, requests are not announced.
 	Announce func(notify.Approval)
 	// Timeout is how long a call waits; 0 means defaultApprovalTimeout.
 	Timeout time.Duration
@@ -51,7 +51,8 @@ type ApprovalQueue struct {
 
 var _ deck.Approver = (*ApprovalQueue)(nil)
 
-// Approve waits for the answer of a person to a call. It does not wait if the person has already granted such calls.
+// Approve waits until a person answers the request to approve a call. If an earlier answer already granted such calls,
+// it does not wait.
 func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
 	a, err := newPendingApproval(r)
 	if err != nil {
@@ -67,7 +68,7 @@ func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (de
 	return d.enqueue(ctx, r, a)
 }
 
-// enqueue stores a request for the call and waits for its answer.
+// enqueue stores a request for approval of the call and waits until a person answers the request.
 func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a store.PendingApproval) (
 	answer deck.ApprovalAnswer, err error) {
 	a.ID = strings.ToLower(rand.Text()[:8])
@@ -92,14 +93,14 @@ func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a s
 	return answer, err
 }
 
-// An ApprovalObserver is the Peer of a caller whose user may answer requests: the owner's command line. It learns the
-// id of a waiting request at once. Other callers learn only that a person is asked.
+// An ApprovalObserver is the Peer of a caller whose user may answer requests, such as the command line of the user.
+// ApprovalPending informs it of the id of a waiting request at once. Other callers learn only that a person is asked.
 type ApprovalObserver interface {
 	ApprovalPending(id string, until time.Time, call ApprovalDetails)
 }
 
-// announce reports the request to the caller's peer if it is an ApprovalObserver of the user, and to Announce
-// otherwise.
+// announce passes the request to the caller's peer, if the caller is the user and the peer is an ApprovalObserver.
+// Otherwise it passes the request to Announce.
 func (d *ApprovalQueue) announce(r deck.ApprovalRequest, a store.PendingApproval) {
 	var shown ApprovalDetails
 	if err := json.Unmarshal(a.Shown, &shown); err != nil {
@@ -123,7 +124,8 @@ var (
 
 func (d *ApprovalQueue) timeout() time.Duration { return cmp.Or(d.Timeout, defaultApprovalTimeout) }
 
-// awaitAnswer polls for the answer and renews the lease of the request. It returns the name of the person who answered.
+// awaitAnswer polls the store for the answer and renews the lease of the request. If the call is approved, it returns
+// the name of the person; otherwise it returns an error.
 func (d *ApprovalQueue) awaitAnswer(ctx context.Context, r deck.ApprovalRequest, id string) (by string, err error) {
 	end := time.NewTimer(d.timeout())
 	defer end.Stop()
@@ -160,7 +162,8 @@ func (d *ApprovalQueue) awaitAnswer(ctx context.Context, r deck.ApprovalRequest,
 	}
 }
 
-// useApproval consumes an approval. The caller must send the call directly afterwards, or not at all.
+// useApproval consumes an approval, which is valid for one call. After it returns nil, the call must be sent directly
+// or not at all.
 func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest, id string) error {
 	if !r.StillValid() {
 		return refusalFault(r, errCallChanged, "call again to have the present version approved")
@@ -175,14 +178,14 @@ func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest,
 	return nil
 }
 
-// timeoutFault returns the fault of a call whose request got no answer in time.
+// timeoutFault returns the fault of a call whose approval request was not answered in time.
 func (d *ApprovalQueue) timeoutFault(r deck.ApprovalRequest) error {
 	return refusalFault(r, fmt.Errorf("it needs a person's approval, and got no answer within %s", d.timeout()),
 		`have the user run "drawbridge ask --watch" in a terminal, then call again`)
 }
 
-// storeFault returns the fault of a call after an error of the store. The error is only logged, because it contains the
-// path of the store.
+// storeFault returns the fault of a call after an error of the store. The error itself is only logged and not sent to
+// the caller, because it contains the path of the store.
 func (d *ApprovalQueue) storeFault(ctx context.Context, r deck.ApprovalRequest, err error) error {
 	if ctx.Err() != nil {
 		return refusalFault(r, fmt.Errorf("while a person was asked: %w", context.Cause(ctx)), "")
@@ -202,7 +205,7 @@ func (d *ApprovalQueue) dropRequest(ctx context.Context, id string) {
 	}
 }
 
-// refusalFault returns the fault of a refused call, with the reason why.
+// refusalFault returns the fault of a refused call. why is the reason, and next the advice to the caller.
 func refusalFault(r deck.ApprovalRequest, why error, next string) *drawbridge.Fault {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
@@ -223,15 +226,15 @@ type progressSender struct {
 	sent int
 }
 
-// send reports a progress below 1. It must be smaller than the progress that the server reports later, since progress
-// must increase.
+// send reports a small progress below 1, because progress must increase and the server may later report a progress of
+// its own.
 func (t *progressSender) send(ctx context.Context) {
 	token := rawjson.Get(t.r.Call.Params, "_meta", mcp.MetaProgressToken)
 	if token == nil || t.r.Call.Peer == nil {
 		return
 	}
 	if _, ok := t.r.Call.Peer.(ApprovalObserver); ok {
-		return // it received the request itself
+		return // the observer received the request itself
 	}
 	t.sent++
 	progress := fmt.Appendf(nil, "0.%06d", t.sent)

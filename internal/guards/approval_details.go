@@ -17,16 +17,17 @@ import (
 )
 
 // ApprovalDetails describes a call to the person who decides about it. Names and arguments are unchecked text from
-// other parties. They may contain any characters, so they must be made printable before they are displayed.
+// clients and servers. They may contain any characters, so they must be made printable before they are displayed.
 type ApprovalDetails struct {
-	// Caller is the principal and Kind is the kind of caller. Door is the transport. Client is the name and version
-	// that the client declared.
+	// Caller is the principal of the caller, and Kind is the kind of caller. Door is the transport. Client is the name
+	// and version that the client declared.
 	Caller string `json:"caller"`
 	Kind   string `json:"kind"`
 	Door   string `json:"door,omitempty"`
 	Client string `json:"client,omitempty"`
 	Method string `json:"method"`
-	// Card is the called name, and Tool is the name that the server uses. One of Drawbridge's own tools has no server.
+	// Card is the called name, and Tool is the name that the server uses. For one of Drawbridge's own tools, Server is
+	// empty.
 	Card   string `json:"card"`
 	Server string `json:"server,omitempty"`
 	Tool   string `json:"tool,omitempty"`
@@ -35,16 +36,16 @@ type ApprovalDetails struct {
 	Definition string `json:"definition"`
 	Digest     string `json:"digest"`
 	// Arguments are the complete arguments, with likely secrets redacted. For a method without arguments they are the
-	// params. A call may continue with answers to its server's requests. Then they are an object with "arguments" and
+	// params. If the call answers earlier requests of its server, they are an object with "arguments" and
 	// "inputResponses".
 	Arguments json.RawMessage `json:"arguments"`
-	// Reason is the reason for asking a person, and Rule the rule that requires it. Either may be empty.
+	// Reason is the reason for asking a person, and Rule is the rule that requires approval. Either may be empty.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 }
 
 // RedactedJSON returns the details as JSON, for storage after the call. It applies the redaction of the audit log. This
-// also redacts values that the person had to see, such as a password in a command.
+// also redacts values that the person had to see for the decision, such as a password in a command.
 func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	var rules audit.RedactionRules
 	d.Arguments = rules.Redact(d.Arguments)
@@ -54,12 +55,12 @@ func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// maxApprovalArguments limits the size of arguments that a person is asked to approve: longer arguments would not be
-// read.
+// maxApprovalArguments is the maximum size of arguments that a person is asked to approve, in bytes. A call with larger
+// arguments is refused, because a person would not read them.
 const maxApprovalArguments = 256 << 10
 
-// newPendingApproval returns the request for approval of a call. The error reports params that are too large, or
-// invalid JSON.
+// newPendingApproval returns the request for approval of a call. It returns an error if the params are too large or not
+// valid JSON.
 func newPendingApproval(r deck.ApprovalRequest) (store.PendingApproval, error) {
 	subject, err := approvalSubject(r.Call)
 	if err != nil {
@@ -94,15 +95,15 @@ func sha256Hex(b []byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// approvalSubject returns the part of a call that a person approves. This is the params without the members that differ
-// each time the call is sent. Members keep their order, since servers may disagree about which of two equal names
+// approvalSubject returns the part of a call that a person approves: the params without the members that differ each
+// time the call is sent. Members are not sorted, since servers may disagree about which of two members with equal names
 // counts. Answers to the server's requests are included: an approval of the first request does not cover answers that
 // the client sends later.
 func approvalSubject(call drawbridge.Call) ([]byte, error) {
 	params := rawjson.Apply(call.Params, rawjson.Drop("_meta"), rawjson.Drop("requestState"))
 	switch call.Method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
-		// The approval contains the card already. The caller may have used another spelling of its name.
+		// The approval identifies the card already. The caller may have used another spelling of its name.
 		params = rawjson.Apply(params, rawjson.Drop("name"))
 	}
 	if len(params) > maxApprovalArguments {
@@ -118,7 +119,8 @@ func approvalSubject(call drawbridge.Call) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// argumentsOnly returns the arguments if the subject has no other members. Otherwise it returns the subject.
+// argumentsOnly returns the value of "arguments" if the subject has no other members. Otherwise it returns the whole
+// subject.
 func argumentsOnly(subject []byte) json.RawMessage {
 	var only json.RawMessage
 	n := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// redactSecrets returns the JSON with likely secrets replaced. It finds secrets by member names and by well-known
-// prefixes. A replacement states the length, so that a person sees that a value was removed.
+// redactSecrets returns the JSON with likely secrets replaced. It detects secrets by the names of their members and by
+// well-known prefixes. A replacement contains the length of the secret, so that a person sees that a value was removed.
 func redactSecrets(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return value
@@ -42,7 +42,8 @@ func redactSecrets(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// redactValue replaces a value by a note of its length. Values that cannot be secrets are returned unchanged.
+// redactValue replaces a value by a text that contains its length. Values that cannot be secrets, such as true, are
+// returned unchanged.
 func redactValue(value json.RawMessage) json.RawMessage {
 	switch string(value) {
 	case "true", "false", "null", `""`, "{}", "[]":
@@ -70,8 +71,8 @@ func isSecretName(name string) bool {
 	return strings.HasSuffix(plain, "token")
 }
 
-// redactText replaces words that begin like well-known secrets, and the content of private keys. All other text stays
-// visible: a caller must not be able to hide from a person the call that the person approves.
+// redactText replaces words that begin like well-known secrets, and the content of private keys. All other text remains
+// visible. Otherwise a caller could hide from the person what the call does.
 func redactText(text string) string {
 	text = audit.RedactPEMKeys(text, redactionNote)
 	var b strings.Builder

@@ -21,12 +21,13 @@ import (
 // ownFilesRule is the name of the guard in audit records and messages.
 const ownFilesRule = "own-files"
 
-// Limits of the search in arguments: the length of a path, the nesting depth, and the number of links in one path.
+// Limits of the search in arguments: the length of a path, the nesting depth, and the number of symbolic links in one
+// path.
 const (
 	maxPath          = 4096
 	maxArgumentDepth = 64
 	maxLinks         = 255
-	// maxFollowed limits the paths in one text whose links are followed.
+	// maxFollowed is the maximum number of paths in one text whose symbolic links are followed.
 	maxFollowed = 1024
 )
 
@@ -34,16 +35,16 @@ const (
 type OwnFiles struct {
 	// Home is the home directory of the user, which replaces "~"; empty if it is unknown.
 	Home string
-	// Paths are protected files, and protected directories with their content. Prefixes protect every path that begins
-	// with one of them. All paths are absolute.
+	// Paths are protected files, and protected directories with their content. Prefixes are texts: every path that
+	// begins with one of them is protected. All paths are absolute.
 	Paths, Prefixes []string
-	// Dir is the directory to which relative paths in calls of Drawbridge's own tools are joined. It is used for
-	// callers without a directory of their own.
+	// Dir is the directory to which relative paths in calls of Drawbridge's own tools are joined, for callers that have
+	// no directory of their own.
 	Dir string
-	// WorkingDir returns the directory in which a server's relative paths start; "" for a server with a URL.
+	// WorkingDir returns the directory to which a server joins relative paths; "" for a server with a URL.
 	WorkingDir func(drawbridge.ServerID) string
-	// RelativeDirs returns further directories in which a server's relative paths may start. Some of the paths may not
-	// be directories. RelativeDirs may be nil.
+	// RelativeDirs returns further directories to which a server may join relative paths. Some of the returned paths
+	// may be files. RelativeDirs may be nil.
 	RelativeDirs func(drawbridge.ServerID) []string
 }
 
@@ -53,7 +54,7 @@ type OwnFileGuard struct{ files atomic.Pointer[OwnFiles] }
 
 var _ deck.Guard = (*OwnFileGuard)(nil)
 
-// Update replaces the list of protected files. It adds the targets of links in the list.
+// Update replaces the list of protected files. It also protects the targets of symbolic links in the list.
 func (k *OwnFileGuard) Update(o OwnFiles) {
 	for _, all := range []*[]string{&o.Paths, &o.Prefixes} {
 		var known []string
@@ -99,7 +100,7 @@ func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	return refused
 }
 
-// isReachedByServer reports whether an argument of a call leads to a protected file. The call is for a server's tool,
+// isReachedByServer reports whether an argument of a call leads to a protected file. The call uses a server's tool,
 // prompt or resource.
 func (o *OwnFiles) isReachedByServer(q deck.Question) (leads bool, err error) {
 	l := argumentScan{own: o, workingDir: o.WorkingDir(q.Spec.Server), definition: q.Spec.Definition}
@@ -117,8 +118,8 @@ func (o *OwnFiles) isReachedByServer(q deck.Question) (leads bool, err error) {
 	return leads, err
 }
 
-// isReachedByOwnTool is like isReachedByServer, for one of Drawbridge's own tools. Only the arguments with a path or a
-// command are searched. The content of a file that is written may contain any path.
+// isReachedByOwnTool is like isReachedByServer, for a call of one of Drawbridge's own tools. Only arguments with a path
+// or a command are searched. Other arguments, such as the content of a file to write, may contain any path.
 func (o *OwnFiles) isReachedByOwnTool(q deck.Question) (leads bool, err error) {
 	l := argumentScan{own: o, definition: q.Spec.Definition}
 	if l.workingDir, err = (deck.Context{Dir: o.Dir}).WorkingDir(q.Caller); err != nil {
@@ -139,8 +140,8 @@ func (o *OwnFiles) isReachedByOwnTool(q deck.Question) (leads bool, err error) {
 	return leads, err
 }
 
-// scanWords checks each word of a command as a relative path. A command can spell a path in other ways. So scanWords
-// prevents mistakes but not attacks, which only confinement prevents.
+// scanWords checks each word of a command as a relative path. A command can spell a path in ways that scanWords does
+// not detect. So it prevents mistakes but not attacks; only confinement of the command prevents attacks.
 func (l argumentScan) scanWords(command string) (bool, error) {
 	words := strings.FieldsFunc(command, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&<>()=$", c) })
 	for _, word := range words[:min(len(words), maxFollowed)] {
@@ -151,7 +152,8 @@ func (l argumentScan) scanWords(command string) (bool, error) {
 	return false, nil
 }
 
-// Protects reports whether a path without links is protected. Before the first Update every path is protected.
+// Protects reports whether a path is protected. It does not resolve symbolic links in the path. Before the first Update
+// every path is protected.
 func (k *OwnFileGuard) Protects(path string) bool {
 	o := k.files.Load()
 	return o == nil || o.has(path)
@@ -162,17 +164,18 @@ type argumentScan struct {
 	own          *OwnFiles
 	workingDir   string
 	relativeDirs []string
-	// definition is the definition of the card. Its schema may declare which arguments are texts.
+	// definition is the definition of the called card. Its schema may declare that an argument is only a text.
 	definition json.RawMessage
 }
 
 var errDeep = errors.New("the arguments nest too deeply")
 
-// topArgumentDepth is the depth of an argument in the params. A text up to this depth may contain JSON.
+// topArgumentDepth is the depth of an argument in the params. A text up to this depth may be JSON that a server parses.
 const topArgumentDepth = 1
 
 // scanValue searches a value and its members for protected paths. named is the JSON name of the member that contains
-// the value. Elements of a list have the name of the list. A member name may be a path too: {"files": {"/a": "text"}}.
+// the value. The elements of a list are searched with the name of the list. A member name may be a path too: {"files":
+// {"/a": "text"}}.
 func (l argumentScan) scanValue(named, value json.RawMessage, depth int) (leads bool, err error) {
 	if depth > maxArgumentDepth {
 		return false, errDeep
@@ -207,7 +210,7 @@ func (l argumentScan) scanValue(named, value json.RawMessage, depth int) (leads 
 	return false, nil
 }
 
-// text searches a text: for paths in the text, as JSON, and as a path itself.
+// text searches one text in three ways: for paths inside the text, as encoded JSON, and as a path itself.
 func (l argumentScan) text(named, value json.RawMessage, depth int) (leads bool, err error) {
 	name, _ := rawjson.DecodeString(named)
 	text, _ := rawjson.DecodeString(value)
@@ -226,8 +229,8 @@ func (l argumentScan) text(named, value json.RawMessage, depth int) (leads bool,
 	return l.scanText(name, text)
 }
 
-// scanJSONText searches a list or object that is encoded in an argument's text. It skips an argument whose schema
-// allows only a text.
+// scanJSONText searches a list or object that is encoded in an argument's text. It skips an argument that, according to
+// the schema, is only a text.
 func (l argumentScan) scanJSONText(name string, named, value json.RawMessage, depth int) (bool, error) {
 	text, _ := rawjson.DecodeString(value)
 	inside, err := policy.JSONInText(text)
@@ -240,8 +243,8 @@ func (l argumentScan) scanJSONText(name string, named, value json.RawMessage, de
 	return l.scanValue(named, inside, depth+1)
 }
 
-// pathsIn searches the paths in a text. In a command line, all links are followed. In another text, links are followed
-// only in the first maxFollowed paths, since a document may contain very many paths.
+// pathsIn searches the paths inside a text. In a command line, symbolic links in all paths are followed. In another
+// text, links are followed only in the first maxFollowed paths, since a document may contain very many paths.
 func (l argumentScan) pathsIn(text string, command bool) (bool, error) {
 	found, err := policy.FindPaths(text, command)
 	if err != nil {
@@ -265,8 +268,8 @@ func (l argumentScan) pathsIn(text string, command bool) (bool, error) {
 }
 
 // scanText checks whether a text is a protected path. A very long text, or a text with a line end or NUL, is not a
-// path. A text with a line end is nevertheless checked if it is a file URI or the argument's name means a path. Some
-// programs remove line ends.
+// path. But some programs remove line ends. So a text with a line end is checked if it is a file URI or if the
+// argument's name means a path.
 func (l argumentScan) scanText(name, text string) (bool, error) {
 	if text == "" || len(text) > maxPath || hasLineEnd(text) && !policy.IsPathArgument(name) &&
 		!policy.IsFileURI(text) {
@@ -292,7 +295,7 @@ func hasSlash(text string) bool {
 	return strings.IndexByte(text, '/') >= 0 || strings.IndexByte(text, '\\') >= 0
 }
 
-// checkPath checks one path. If follow is set, it follows links, and also joins a relative path to each of
+// checkPath checks one path. If follow is true, it follows symbolic links, and also joins a relative path to each of
 // relativeDirs.
 func (l argumentScan) checkPath(path string, follow bool) (bool, error) {
 	path = filepath.FromSlash(path)
@@ -315,7 +318,7 @@ func (l argumentScan) checkPath(path string, follow bool) (bool, error) {
 			continue
 		}
 		leads, err := l.leadsToOwn(dir+string(filepath.Separator)+path, true)
-		if (leads || err != nil) && !isFile(dir) { // a program that the row names is not a directory
+		if (leads || err != nil) && !isFile(dir) { // a program in the server's command is not a directory
 			return leads, err
 		}
 	}
@@ -327,7 +330,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// leadsToOwn reports whether an absolute path leads to a protected file. If follow is set, it follows links.
+// leadsToOwn reports whether an absolute path leads to a protected file. If follow is true, it follows symbolic links.
 func (l argumentScan) leadsToOwn(path string, follow bool) (bool, error) {
 	if l.own.has(filepath.Clean(path)) { // some programs remove ".." before they follow links
 		return true, nil
@@ -339,7 +342,8 @@ func (l argumentScan) leadsToOwn(path string, follow bool) (bool, error) {
 	return err == nil && l.own.has(real), err
 }
 
-// has reports whether a path is protected: listed, below a listed directory, or with a listed prefix.
+// has reports whether a path is protected: it is listed, it is below a listed directory, or it begins with a listed
+// prefix.
 func (o *OwnFiles) has(path string) bool {
 	path = foldCase(path)
 	for _, own := range o.Paths {
@@ -355,7 +359,7 @@ func (o *OwnFiles) has(path string) bool {
 	return false
 }
 
-// foldCase returns the same spelling for all paths that the operating system treats as equal.
+// foldCase returns the same spelling for all spellings of a path that the operating system treats as equal.
 func foldCase(path string) string {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return strings.ToLower(path)
@@ -365,7 +369,8 @@ func foldCase(path string) string {
 
 var errLinks = errors.New("too many links")
 
-// resolveLinks returns a path with all links resolved. Names that do not exist or cannot be read are kept as they are.
+// resolveLinks returns a path with all symbolic links resolved. Names that do not exist or cannot be read remain
+// unchanged in the path.
 func resolveLinks(path string) (string, error) {
 	volume := filepath.VolumeName(path)
 	done, rest := volume+string(filepath.Separator), path[len(volume):]

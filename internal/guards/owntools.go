@@ -18,8 +18,8 @@ import (
 // ownToolsRule is the name of the guard in audit records and messages.
 const ownToolsRule = "own-tools"
 
-// explicitScopes are scopes that a client must hold by name: a client that holds only "*" may not write files or
-// execute commands.
+// explicitScopes are scopes that the wildcard scope "*" does not include. A client that has only "*" may not write
+// files or execute commands.
 var explicitScopes = []drawbridge.Scope{"fs:write", "exec"}
 
 // pathArguments are the names of the arguments of Drawbridge's own tools that contain a path.
@@ -42,6 +42,8 @@ type OwnToolGuard struct {
 	// "/".
 	Roots []string
 	Home  string
+	// NotForClients are the names of tools outside the catalogue that no client may call.
+	NotForClients []string
 }
 
 var _ deck.ExplainingGuard = (*OwnToolGuard)(nil)
@@ -59,8 +61,8 @@ func (g *OwnToolGuard) ProfileOf(caller drawbridge.Caller) deck.Profile {
 	return g.profileOf(caller)
 }
 
-// profileOf returns the profile of a client. A declared name is used only on standard input, because there the person
-// started the client.
+// profileOf returns the profile of a client. A declared name selects a profile only on standard input, because there
+// the person started the client.
 func (g *OwnToolGuard) profileOf(caller drawbridge.Caller) deck.Profile {
 	name, isToken := strings.CutPrefix(caller.Principal, "client:")
 	if !isToken && caller.Transport == drawbridge.StdioTransport {
@@ -86,10 +88,15 @@ func (g *OwnToolGuard) Hides(caller drawbridge.Caller, kind string, spec drawbri
 // HideReason returns a verdict that denies, with the reason, if an item is hidden from the caller.
 func (g *OwnToolGuard) HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict {
 	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
+	refused := drawbridge.Verdict{Effect: drawbridge.Deny, Rule: ownToolsRule, Hide: true}
 	if !g.isOwnTool(kind, &spec) {
+		if kind == "tool" && spec.Server == "" && slices.Contains(g.NotForClients, spec.Tool) &&
+			caller.OriginKind() == drawbridge.External {
+			refused.Reason = "the settings do not offer the tool to clients"
+			return refused
+		}
 		return allow
 	}
-	refused := drawbridge.Verdict{Effect: drawbridge.Deny, Rule: ownToolsRule, Hide: true}
 	switch caller.OriginKind() {
 	case drawbridge.Author, drawbridge.Agent:
 		return allow
@@ -111,12 +118,12 @@ func (g *OwnToolGuard) HideReason(caller drawbridge.Caller, kind string, spec dr
 	return allow
 }
 
-// holdsByName reports whether the caller holds a scope other than "*" that covers the given scope.
+// holdsByName reports whether the caller has a scope other than "*" that covers the given scope.
 func holdsByName(caller drawbridge.Caller, scope drawbridge.Scope) bool {
 	return slices.ContainsFunc(caller.Scopes, func(s drawbridge.Scope) bool { return s != "*" && s.Covers(scope) })
 }
 
-// CallerClass returns a key for a caller. Callers with the same key see the same tools.
+// CallerClass returns a key for a caller. Callers with the same key see the same own tools of Drawbridge.
 func (g *OwnToolGuard) CallerClass(caller drawbridge.Caller) string {
 	if !g.HidesAnything() {
 		return ""
@@ -130,11 +137,11 @@ func (g *OwnToolGuard) CallerClass(caller drawbridge.Caller) string {
 	return class
 }
 
-// HidesAnything reports whether any client has a profile. If no client has a profile, the deck does not list own tools
-// to clients.
+// HidesAnything reports whether the guard may hide tools from some clients. It returns false if no client has a
+// profile: the deck then lists no own tools to clients.
 func (g *OwnToolGuard) HidesAnything() bool { return g.Profile != deck.NoProfile || len(g.Clients) > 0 }
 
-// Decide denies calls of hidden tools, and requires approval for paths outside the roots.
+// Decide denies calls of hidden tools. It requires a person's approval for calls with a path outside the roots.
 func (g *OwnToolGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	if verdict := g.HideReason(q.Caller, q.Kind, q.Spec); verdict.Effect != drawbridge.Allow {
 		return verdict
@@ -152,7 +159,7 @@ func (g *OwnToolGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	return drawbridge.Verdict{Effect: drawbridge.Allow}
 }
 
-// judgePath requires approval for a path that leads out of the roots after all links are resolved.
+// judgePath returns a verdict that requires approval if a path, with all links resolved, is outside the caller's roots.
 func (g *OwnToolGuard) judgePath(caller drawbridge.Caller, path string) drawbridge.Verdict {
 	if strings.HasPrefix(path, "mcp://") { // a resource of a server: its read is decided separately
 		return drawbridge.Verdict{Effect: drawbridge.Allow}

@@ -17,8 +17,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// quotaAccountKind is the kind of the store accounts that contain the used quotas of callers. The account's name is the
-// principal.
+// quotaAccountKind is the kind of the accounts in the store that contain how much of their quotas callers have used.
+// The account's name is the caller's principal.
 const quotaAccountKind = "calls"
 
 // The names of the quotas in an account.
@@ -30,12 +30,12 @@ const (
 // sessionIdleTime is the time without calls after which a new session begins.
 const sessionIdleTime = 30 * time.Minute
 
-// defaultSameErrors is the default limit of calls per minute that are equal and end in the same error. Successful calls
-// have no default limit, since polling repeats them.
+// defaultSameErrors is the default limit, per minute, of equal calls by one caller that end in the same error. For
+// successful calls there is no default limit, since a client that polls repeats them.
 const defaultSameErrors = 25
 
-// CallerQuotas returns the quotas of a caller: session calls in a session, and caller calls in each period of length
-// every. A number of 0 means no quota.
+// CallerQuotas returns the quotas of a caller. The caller may make at most session calls in a session, and at most
+// caller calls in each period of length every. A number of 0 means no quota.
 func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quota) {
 	if session > 0 {
 		all = append(all, ratelimit.Quota{Name: sessionQuota, Max: session, Idle: sessionIdleTime})
@@ -46,34 +46,36 @@ func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quo
 	return all
 }
 
-// An AccountStore stores accounts. Only one process at a time changes an account.
+// An AccountStore stores accounts. Only one process at a time can change an account.
 type AccountStore interface {
-	// UpdateAccount calls work with the body of an account and the present time, and stores the body that work returns.
+	// UpdateAccount calls work with the body of an account and the current time, and stores the body that work returns.
 	// If work returns an error, nothing is stored, and UpdateAccount returns the same error.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 }
 
-// LimiterOptions are the limits of a CallLimiter. The zero value only limits repeated errors, by defaultSameErrors.
+// LimiterOptions are the limits of a CallLimiter. With the zero value, only calls that repeat the same error are
+// limited, by defaultSameErrors.
 type LimiterOptions struct {
 	// Quotas apply to each caller. If there are quotas, Accounts is required.
 	Quotas   []ratelimit.Quota
 	Accounts AccountStore
-	// SameErrors is how often per minute the same call may end in the same error. SameCalls is how often it may end in
-	// the same result. 0 means the default, and a negative number means no limit.
+	// SameErrors is how often per minute the same call may end in the same error. SameCalls is how often per minute it
+	// may end in the same result. 0 means the default, and a negative number means no limit.
 	SameErrors, SameCalls int
-	// Logger receives the reasons why calls cannot be counted; nil discards them.
+	// Logger logs an error if a call cannot be counted; nil discards the errors.
 	Logger *slog.Logger
-	// Now is the clock for limits that are not in the store; nil means time.Now.
+	// Now is the clock for all limits except the quotas, which use the clock of the store; nil means time.Now.
 	Now func() time.Time
 }
 
-// A CallLimiter counts the calls of all gateways of a process.
+// A CallLimiter limits the calls per server, the calls per caller, and repeated equal calls. It counts the calls of all
+// gateways of a process.
 type CallLimiter struct {
 	o       LimiterOptions
 	pace    ratelimit.WindowLimiter
 	breaker *ratelimit.LoopBreaker
-	// usedStates are the request states that were already used to continue a call. Each request state continues a call
-	// once.
+	// usedStates are the request states that were already used. A request state identifies the earlier call that a call
+	// continues, and may be used once.
 	usedStates ratelimit.SeenSet
 }
 
@@ -94,15 +96,15 @@ func NewCallLimiter(o LimiterOptions) *CallLimiter {
 		usedStates: ratelimit.SeenSet{TTL: deck.StateLife}}
 }
 
-// A ServerRate limits the calls of a server to Max in any 60 seconds; 0 means no limit. Name identifies the server
-// across configurations.
+// A ServerRate limits the calls of a server to Max in any 60 seconds; 0 means no limit. Calls are counted under Name,
+// so two servers with the same Name share the limit.
 type ServerRate struct {
 	Name string
 	Max  int
 }
 
-// Guard returns the guard of a deck. rates returns the rate limit of a server, and must not block. A call that another
-// guard or a person refuses is not counted.
+// Guard returns the guard of a deck. rates returns the rate limit of a server, and must not block. If another guard or
+// a person refuses a call, the call is not counted.
 func (m *CallLimiter) Guard(rates func(drawbridge.ServerID) ServerRate) deck.Guard {
 	return limitGuard{m, rates}
 }
@@ -114,12 +116,12 @@ type limitGuard struct {
 
 var _ deck.CountingGuard = limitGuard{}
 
-// Decide counts a tools/call, and allows every other method.
+// Decide counts a call of a tool, and denies the call if a limit is exceeded. It allows requests of every other method.
 func (g limitGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verdict {
 	return g.decide(ctx, q, true)
 }
 
-// Preview returns the verdict of Decide without counting the call.
+// Preview returns the verdict that Decide would return, without counting the call.
 func (g limitGuard) Preview(ctx context.Context, q deck.Question) drawbridge.Verdict {
 	return g.decide(ctx, q, false)
 }
@@ -153,7 +155,7 @@ func (g limitGuard) decide(ctx context.Context, q deck.Question, count bool) dra
 	return verdict
 }
 
-// loopVerdict returns the verdict that denies a call because it was repeated too often.
+// loopVerdict returns the verdict that denies a call because equal calls ended in the same way too often.
 func loopVerdict(loop ratelimit.LoopState, now time.Time) drawbridge.Verdict {
 	end := "in the same way"
 	if loop.Errors {
@@ -166,11 +168,11 @@ func loopVerdict(loop ratelimit.LoopState, now time.Time) drawbridge.Verdict {
 	}
 }
 
-// errDryRun aborts an update that only reads an account.
+// errDryRun cancels the update of an account that is only read.
 var errDryRun = errors.New("dry run")
 
-// continuesCall reports whether a call continues an earlier call. Such a call has a request state that was not used
-// before. The deck has already verified the state.
+// continuesCall reports whether a call continues an earlier call, by a request state that was not used before. The deck
+// has already verified that the state is valid. If count is true, the state is then used.
 func (g limitGuard) continuesCall(q deck.Question, count bool) bool {
 	state, ok := rawjson.DecodeString(rawjson.Get(q.Params, "requestState"))
 	switch {
@@ -182,8 +184,8 @@ func (g limitGuard) continuesCall(q deck.Question, count bool) bool {
 	return g.usedStates.IsNew(state, g.o.Now())
 }
 
-// takeQuota counts a call against the quotas of the caller. If count is not set, it only checks the quotas. A call that
-// continues an earlier call is not counted.
+// takeQuota counts a call against the quotas of the caller. If count is false, it only checks whether the quotas allow
+// the call. A call that continues an earlier call is not counted.
 func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) drawbridge.Verdict {
 	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
 	if len(g.o.Quotas) == 0 || g.continuesCall(q, count) {
@@ -241,8 +243,8 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 // maxErrorResult is the maximum size, in bytes, of a result that is searched for isError.
 const maxErrorResult = 64 << 10
 
-// CallEnded counts the end of a call, with the params that the server received. Errors that do not depend on the call
-// are not counted, such as an unreachable server.
+// CallEnded counts how a call ended, for the limits SameErrors and SameCalls. call has the params that the server
+// received. Errors that do not depend on the call, such as an unreachable server, are not counted.
 func (m *CallLimiter) CallEnded(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error) {
 	if call.Method != mcp.MethodToolsCall {
 		return
@@ -288,12 +290,12 @@ func lazyArguments(params json.RawMessage) func() []byte {
 	return func() []byte { return rawjson.Get(params, "arguments") }
 }
 
-// retryText returns a text that tells to wait for d before the next call.
+// retryText returns the advice to call again after d.
 func retryText(d time.Duration) string {
 	return "again in " + formatDuration(max(time.Second, (d+time.Second-1).Truncate(time.Second)))
 }
 
-// formatDuration formats a duration without its trailing zero parts.
+// formatDuration formats a duration like Duration.String, but without zero minutes and seconds at the end.
 func formatDuration(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A ReplayOutcome is the result of comparing the logged verdict on a call with the verdict of other rules.
+// A ReplayOutcome states how the logged verdict on a call compares to the verdict of other rules.
 type ReplayOutcome string
 
 // The outcomes of a replay.
@@ -23,8 +23,8 @@ const (
 	OutcomeChanged ReplayOutcome = "changed"
 	// OutcomeUnclear means that the log entry contains too little data to decide.
 	OutcomeUnclear ReplayOutcome = "unclear"
-	// OutcomeUnknownName means that the called name did not exist, or was hidden from the caller. No rule was evaluated
-	// then.
+	// OutcomeUnknownName means that the called name did not exist, or was hidden from the caller. In this case no rule
+	// decided about the call.
 	OutcomeUnknownName ReplayOutcome = "unknown"
 	// OutcomeOtherGuard means that a guard other than the rules refused the call.
 	OutcomeOtherGuard ReplayOutcome = "barred"
@@ -33,29 +33,30 @@ const (
 // A ReplayVerdict is the result of replaying one logged call.
 type ReplayVerdict struct {
 	Outcome ReplayOutcome
-	// Before is the logged effect, and Rule is the logged rule that decided.
+	// Before is the effect in the log, and Rule is the rule that decided according to the log.
 	Before, Rule string
 	// Now is the decision of the new rules. It is set for OutcomeSame and OutcomeChanged.
 	Now policy.Decision
-	// Why is the reason why the call cannot be decided. It is set for OutcomeUnclear.
+	// Why is the reason why the replay cannot decide. It is set for OutcomeUnclear.
 	Why string
 }
 
-// A Replayer decides about logged calls by rules and the present configuration. Every function is required.
+// A Replayer decides about logged calls by given rules and the current configuration. Every function is required.
 type Replayer struct {
 	// Policy contains the rules; nil means no rules, which allows everything.
 	Policy *policy.Policy
 	// Lookup returns the item that is listed under a name now, and its kind. ok is false if there is no such item.
 	Lookup func(name string) (kind string, spec drawbridge.Spec, ok bool)
-	// TrustLevel returns the trust level in a server's row; false for a server that is not configured.
+	// TrustLevel returns the trust level of a server. It returns false for a server that is not configured.
 	TrustLevel func(id drawbridge.ServerID) (string, bool)
-	// RelativeDirs returns the directories in which relative paths may start, for calls of a configured server.
+	// RelativeDirs returns the directories to which a configured server may join relative paths in a call.
 	RelativeDirs func(id drawbridge.ServerID) []string
-	// Scopes returns the present scopes of a logged caller; false if they cannot be determined.
+	// Scopes returns the current scopes of a logged caller. It returns false if they cannot be determined.
 	Scopes func(who audit.Caller) ([]drawbridge.Scope, bool)
 }
 
-// Judge replays a call. r must be a record of the kind audit.Call.
+// Judge decides about the logged call r by the rules, and compares the decision with the logged verdict. The kind of r
+// must be audit.Call.
 func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 	v := ReplayVerdict{Before: r.Effect, Rule: r.Rule}
 	switch {
@@ -74,7 +75,8 @@ func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 		v.Outcome, v.Why = OutcomeUnclear, "the record does not name the kind of item"
 		return v
 	}
-	// A record contains the client's name and version as one text. Each blank in the text may separate the two.
+	// A record contains the client's name and version as one text. Each blank in it may be the one between name and
+	// version.
 	for i, name := range possibleClientNames(r.Caller.Client) {
 		q.Caller.Client, _ = json.Marshal(map[string]string{"name": name})
 		d, lack := b.Policy.Replay(q, gaps)
@@ -101,7 +103,8 @@ func (v ReplayVerdict) withOutcome() ReplayVerdict {
 	return v
 }
 
-// possibleClientNames returns the names that a client may have declared, from a text that contains name and version.
+// possibleClientNames returns the names that a client may have declared. client is the logged text with name and
+// version.
 func possibleClientNames(client string) (all []string) {
 	for i, c := range client {
 		if c == ' ' {
@@ -114,8 +117,8 @@ func possibleClientNames(client string) (all []string) {
 	return all
 }
 
-// policyQuestion returns the request for package policy, and the fields that are missing in the record. ok is false if
-// the kind of item is unknown.
+// policyQuestion returns the request to package policy, and the fields that are unknown because the record does not
+// contain them. ok is false if the kind of item is unknown.
 func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.UnknownFields, ok bool) {
 	kind, ok := b.kindOf(r)
 	if !ok {
@@ -154,8 +157,8 @@ func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.Unk
 	return q, g, true
 }
 
-// definition returns the definition that the card had when it was called. It returns false if the present definition
-// differs.
+// definition returns the definition of the called item. ok is false if the item no longer exists or its definition has
+// changed since the recorded call. If the record contains no definition, it returns nil and true.
 func (b Replayer) definition(r audit.Record) (json.RawMessage, bool) {
 	if r.Definition == "" {
 		return nil, true
@@ -196,8 +199,8 @@ func callerKind(word string) drawbridge.CallerKind {
 	return drawbridge.Nobody
 }
 
-// recordedArguments returns params with the logged arguments, and the names of the incomplete arguments. all reports
-// whether any argument may be incomplete.
+// recordedArguments returns params with the logged arguments, and the names of the arguments that were logged
+// incompletely. all reports whether every argument may be incomplete.
 func recordedArguments(r audit.Record) (params json.RawMessage, missing []string, all bool) {
 	switch {
 	case r.Digest == "": // the call had no arguments
@@ -221,23 +224,24 @@ func recordedArguments(r audit.Record) (params json.RawMessage, missing []string
 	return params, missing, false
 }
 
-// truncationMark is part of a logged text of which only the beginning was stored.
+// truncationMark is part of each logged text that was cut to its beginning.
 const truncationMark = " bytes, sha256 "
 
-// isIncompleteText reports whether a text in logged arguments may be shorter than the original.
+// isIncompleteText reports whether a text in logged arguments was redacted or cut, so that it may differ from the
+// original.
 func isIncompleteText(text string) bool {
 	return strings.Contains(text, drawbridge.Redacted) || strings.Contains(text, "…[") && strings.Contains(text,
 		truncationMark) ||
 		text == "[nested too deep]" || text == "[too much to keep]"
 }
 
-// isIncompleteName reports whether a logged name may be shorter than the original.
+// isIncompleteName reports whether a logged name was redacted or cut, so that it may differ from the original.
 func isIncompleteName(name string) bool {
 	return strings.Contains(name, drawbridge.Redacted) || strings.HasSuffix(name, "…")
 }
 
-// findIncomplete reports whether any text in a value is incomplete, and whether any member name in the value is
-// incomplete.
+// findIncomplete searches a logged value at any depth. It reports whether any text in the value is incomplete, and
+// whether any member name is incomplete.
 func findIncomplete(value json.RawMessage) (texts, names bool) {
 	if text, ok := rawjson.DecodeString(value); ok {
 		return isIncompleteText(text), false

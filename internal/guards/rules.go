@@ -3,11 +3,12 @@
 // guards in their order.
 //
 // Guards fail closed: a call is refused if it cannot be evaluated, counted or approved, or if a path in it cannot be
-// resolved. A decision uses one consistent version of the rules. A caller learns nothing about the rule that denied a
-// call. An approval is valid for one call exactly as the person saw it, and is consumed before the call is sent. Quotas
-// are stored by principal, so a new connection or process does not reset them.
+// resolved. Each decision uses one version of the rules, even if they are replaced meanwhile. A caller learns nothing
+// about the rule that denied a call. An approval is valid only for one call, exactly as the person saw it, and is
+// consumed before the call is sent. Quotas are stored by principal, so a new connection or process does not reset them.
 //
-// The guards see only the content of a call. They do not see paths that a program composes itself, or hard links.
+// The guards examine only the content of a call. They cannot detect paths that a program composes itself, or hard
+// links.
 package guards
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 )
 
-// A RuleGuard applies the present rules. Without rules it allows every call.
+// A RuleGuard applies the current rules. If there are no rules, it allows every call.
 type RuleGuard struct {
 	logger *slog.Logger
 	rules  atomic.Pointer[ruleSet]
@@ -34,7 +35,7 @@ type RuleGuard struct {
 
 var _ deck.ExplainingGuard = (*RuleGuard)(nil)
 
-// A ruleSet is the rules, with the trust level and the relative directories of each server. It is immutable.
+// A ruleSet contains the rules, and the trust level and the relative directories of each server. It is immutable.
 type ruleSet struct {
 	policy *policy.Policy
 	trust  map[drawbridge.ServerID]string
@@ -68,7 +69,7 @@ func CompileRules(rules *drawbridge.Rules) (*policy.Policy, error) {
 	return p, err
 }
 
-// Update replaces the rules and the data of servers. p may be nil, which means no rules. roots are the directories that
+// Update replaces the rules and the data of servers. If p is nil, there are no rules. roots are the directories that
 // Drawbridge announces to every server.
 func (w *RuleGuard) Update(p *policy.Policy, rows []config.Server, roots []string) {
 	o := &ruleSet{
@@ -81,8 +82,9 @@ func (w *RuleGuard) Update(p *policy.Policy, rows []config.Server, roots []strin
 	w.rules.Store(o)
 }
 
-// ActiveRows returns one row for each server name. If several rows have the same name, it returns a row that can be
-// mounted, otherwise the first. So a project's row cannot change the trust level of a user's server.
+// ActiveRows returns one row for each server name. A row is a server's entry in a configuration file. If several rows
+// have the same name, it returns a row whose server can be started, or else the first row. So a project's row cannot
+// change the trust level of a user's server.
 func ActiveRows(rows []config.Server) map[drawbridge.ServerID]config.Server {
 	out := make(map[drawbridge.ServerID]config.Server, len(rows))
 	for _, row := range rows {
@@ -93,8 +95,8 @@ func ActiveRows(rows []config.Server) map[drawbridge.ServerID]config.Server {
 	return out
 }
 
-// RelativeDirs returns the directories in which relative paths in calls of a server may start. These are its working
-// directory, paths in the arguments of its command, and roots. Some of the paths may not be directories.
+// RelativeDirs returns the directories to which a server may join relative paths in a call. These are its working
+// directory, paths in the arguments of its command, and roots. Some of the returned paths may be files.
 func RelativeDirs(row config.Server, roots []string) (all []string) {
 	add := func(dir string) {
 		if policy.IsFileURI(dir) {
@@ -116,7 +118,7 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 			switch {
 			case filepath.IsAbs(arg):
 				add(arg)
-			// A relative path starts in the working directory of the program.
+			// The program joins a relative path to its working directory.
 			case arg != "" && row.Cwd != "" && !strings.HasPrefix(arg, "~") && !policy.IsFileURI(arg):
 				add(filepath.Join(row.Cwd, arg))
 			}
@@ -128,12 +130,12 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 	return all
 }
 
-// TrustLevel returns the trust level of a server, in the words that rules use.
+// TrustLevel returns the trust level of a server, as rules name it. The default is "untrusted".
 func TrustLevel(row config.Server) string { return cmp.Or(row.Trust, untrusted) }
 
 const untrusted = "untrusted"
 
-// trustLevel returns the trust level of the server with an id.
+// trustLevel returns the trust level of the server with an id; "untrusted" for an unknown server.
 func (o *ruleSet) trustLevel(id drawbridge.ServerID) string {
 	if level := o.trust[id]; level != "" {
 		return level
@@ -141,7 +143,7 @@ func (o *ruleSet) trustLevel(id drawbridge.ServerID) string {
 	return untrusted
 }
 
-// Decide returns the verdict of the rules on a call.
+// Decide returns the verdict of the rules on a call, and logs the call if it is not allowed.
 func (w *RuleGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -160,7 +162,8 @@ func (w *RuleGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdic
 	return v
 }
 
-// ruleLabel returns the position of the rule that decided, or its number. It returns "" if the default decided.
+// ruleLabel returns the position in the file of the rule that decided, or the rule's number. If no rule but the default
+// decided, it returns "".
 func ruleLabel(d *policy.Decision) string {
 	if d.At != "" || d.Rule == 0 {
 		return d.At
@@ -170,7 +173,7 @@ func ruleLabel(d *policy.Decision) string {
 
 func ruleNumberLabel(rule int) string { return "rule " + strconv.Itoa(rule) }
 
-// decisionMessage returns the log message of a verdict other than allow.
+// decisionMessage returns the log message for a decision that is not to allow.
 func decisionMessage(e drawbridge.Effect) string {
 	if e == drawbridge.Ask {
 		return "a rule requires approval of a call"
@@ -178,7 +181,8 @@ func decisionMessage(e drawbridge.Effect) string {
 	return "a rule refused a call"
 }
 
-// Explain decides like Decide, and returns the result of each rule. Without rules it returns no steps.
+// Explain returns the decision of the rules on a call, and the result of each rule. If there are no rules, it returns
+// no steps.
 func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceStep) {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -200,13 +204,14 @@ func (o *ruleSet) policyQuestion(q deck.Question) policy.Request {
 	}
 }
 
-// Hides reports whether the rules deny every call of an item by the caller.
+// Hides reports whether an item is hidden from the caller because the rules deny every call of it.
 func (w *RuleGuard) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool {
 	o := w.rules.Load()
 	return o.policy != nil && o.policy.IsHidden(&caller, kind, &spec, o.trustLevel(spec.Server))
 }
 
-// HideReason returns a verdict with the rule that hides an item.
+// HideReason returns the verdict of the rule that hides an item from the caller. If no rule hides the item, the verdict
+// allows.
 func (w *RuleGuard) HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -224,5 +229,5 @@ func (w *RuleGuard) CallerClass(caller drawbridge.Caller) string {
 	return ""
 }
 
-// HidesAnything reports whether there are rules.
+// HidesAnything reports whether there are rules, which may hide items.
 func (w *RuleGuard) HidesAnything() bool { return w.rules.Load().policy != nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A ServerTable stores the data of configured servers that guards need at each call. The zero value contains no
+// A ServerTable stores the data of configured servers that guards need for each call. The zero value contains no
 // servers. Its methods may be called from several goroutines, and do not block.
 type ServerTable struct {
 	servers atomic.Pointer[map[drawbridge.ServerID]serverFacts]
@@ -20,8 +20,8 @@ type serverFacts struct {
 	relativeDirs []string
 }
 
-// Update replaces the servers by the servers in rows. roots are the directories that Drawbridge announces to every
-// server.
+// Update replaces the servers by those in rows, the servers of a new configuration. roots are the directories that
+// Drawbridge announces to every server.
 func (t *ServerTable) Update(rows []config.Server, roots []string) {
 	servers := make(map[drawbridge.ServerID]serverFacts, len(rows))
 	for _, row := range rows {
@@ -49,6 +49,6 @@ func (t *ServerTable) Rate(id drawbridge.ServerID) ServerRate { return t.facts(i
 // unknown server.
 func (t *ServerTable) WorkingDir(id drawbridge.ServerID) string { return t.facts(id).workingDir }
 
-// RelativeDirs returns the directories in which relative paths in calls of a server may start, see the function
-// RelativeDirs. It returns nil for a server with a URL and for an unknown server. The slice must not be changed.
+// RelativeDirs returns the directories to which a server may join relative paths in a call, see the function
+// RelativeDirs. It returns nil for a server with a URL and for an unknown server. The caller must not change the slice.
 func (t *ServerTable) RelativeDirs(id drawbridge.ServerID) []string { return t.facts(id).relativeDirs }

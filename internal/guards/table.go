@@ -17,14 +17,14 @@ type Dependencies struct {
 
 // A Registration is one row of the table of guards.
 type Registration struct {
-	// Name identifies the guard. Decides is one line that describes the calls that the guard refuses.
+	// Name identifies the guard. Decides describes, in one line, the calls that the guard refuses.
 	Name, Decides string
 	New           func(Dependencies) deck.Guard
 }
 
 // Table returns the guards in the order in which the deck asks them. To add a guard, write one file with its type and
-// add one row here. Add a value that the guard needs to Dependencies. The deck asks a [deck.CountingGuard] after all
-// other guards, wherever its row is.
+// add one row to this table. If the guard needs a value, add it to Dependencies. The deck asks each
+// [deck.CountingGuard] after all other guards, whatever the position of its row.
 func Table() []Registration {
 	return []Registration{
 		{"rules", "calls that a person's rules deny, or want a person to approve",

@@ -18,8 +18,9 @@ type ApprovalAnswer struct {
 	Scope admin.GrantScope `json:"scope,omitzero"`
 }
 
-// Approve sends the decision on a waiting call to the hub, which stores it. The error is ErrNoHub if no hub runs or the
-// hub is too old, or the reason why the hub did not store the decision.
+// Approve sends a person's decision on a waiting call to the hub, which stores the decision. The error is ErrNoHub if
+// no hub runs or the hub is too old for this request. Otherwise it is the reason why the hub did not store the
+// decision.
 func Approve(ctx context.Context, o Options, answer ApprovalAnswer) error {
 	said := o.newHello(wantApprove)
 	said.Approval = &answer
@@ -34,7 +35,7 @@ func Approve(ctx context.Context, o Options, answer ApprovalAnswer) error {
 	return did.Fault.Decode()
 }
 
-// sendApprove handles the verb approve.
+// sendApprove handles the verb approve: it stores the decision and sends the outcome.
 func (h *hub) sendApprove(ctx context.Context, said hello, l *lineConn) error {
 	a := said.Approval
 	if a == nil {

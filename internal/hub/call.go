@@ -12,7 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A callLine is one line of the response to the verb call. It is an event; the last line is the result or the fault.
+// A callLine is one line of the hub's response to the verb call. The last line is the result or the fault of the
+// request; all other lines are events.
 type callLine struct {
 	*command.Event
 	Result json.RawMessage `json:"result,omitempty"`
@@ -22,10 +23,10 @@ type callLine struct {
 // isLast reports whether the line is the last line of the response.
 func (c callLine) isLast() bool { return c.Result != nil || c.Fault != nil }
 
-// Call sends a request of the command line to the hub, which carries it out with the configuration in o. It calls event
-// for each event of the request, such as waiting for an approval. The error is ErrNoHub if no hub runs or the hub is
-// too old for the verb, or the fault of the request. If ctx ends, the hub cancels the request. If the hub ends during a
-// tool call, the outcome is unknown: the error is a fault with Ambiguous set.
+// Call sends a request of the command line to the hub, which carries out the request with the configuration in o. It
+// calls event for each event of the request, such as a pending approval. The error is the fault of the request, or
+// ErrNoHub if no hub runs or the hub is too old for this verb. If ctx ends, the hub cancels the request. If the hub
+// ends during a tool call, the outcome is unknown: the error is a fault with Ambiguous set.
 func Call(ctx context.Context, o Options, r command.Request, event func(command.Event)) (json.RawMessage, error) {
 	said := o.newHello(wantCall)
 	said.Request = &r
@@ -68,13 +69,14 @@ func unansweredFault(r command.Request, why error, next string) error {
 		Ambiguous: r.Method == mcp.MethodToolsCall}
 }
 
-// isUnknownVerb reports whether err is the refusal of a hub of an older release that does not know the verb.
+// isUnknownVerb reports whether err is the error with which a hub of an older release refuses a verb that it does not
+// know.
 func isUnknownVerb(err error) bool {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	return ok && f.Code == drawbridge.InvalidInput && strings.HasPrefix(f.Step, unknownVerbText)
 }
 
-// sendCall handles the verb call.
+// sendCall handles the verb call: it carries out the request and sends its events and its result.
 func (h *hub) sendCall(ctx context.Context, said hello, l *lineConn) error {
 	if said.Request == nil {
 		return l.sendWelcome(0, invalidInputFault("read the request to the hub: call needs a request"))
@@ -119,7 +121,8 @@ func resultLine(result json.RawMessage) []byte {
 	return append(line, '}')
 }
 
-// cancelAtClose calls cancel when the peer closes the connection. The peer must send nothing more.
+// cancelAtClose calls cancel when the peer closes the connection, or sends another line. It may be used only if the
+// peer has nothing more to send.
 func (h *hub) cancelAtClose(l *lineConn, cancel context.CancelFunc) {
 	h.serving.Go(func() {
 		defer cancel()

@@ -19,13 +19,13 @@ import (
 type pendingRequest struct {
 	id     json.RawMessage
 	method string
-	// line is the request as it was sent, if it may be sent again; else nil.
+	// line is the request as the client sent it, if it may be sent again to another hub; else nil.
 	line []byte
 	// name is the name of the called tool. modern reports whether the client that sent the request is stateless.
 	name   string
 	modern bool
-	// batch is the number of the batch that contained the request; 0 if there was none. order is the position of the
-	// request among all requests.
+	// batch is the number of the batch that contained the request; 0 if the request was not in a batch. order is the
+	// position of the request among all requests of the client.
 	batch, order int
 }
 
@@ -58,8 +58,8 @@ func newPendingRequest(m mcp.Message, line []byte) pendingRequest {
 	return f
 }
 
-// lostResponse returns the response to a request whose hub ended before it responded, in the form that the server uses
-// for faults. It is marked as ambiguous, because the request may have taken effect.
+// lostResponse returns an error response to a request whose hub ended before it responded, in the form that the server
+// uses for faults. It is marked as ambiguous, because the request may have taken effect.
 func (f pendingRequest) lostResponse() mcp.Message {
 	const cause = "the hub ended before the response, and the request may have taken effect"
 	data := fmt.Appendf(nil, `{"code":%q,"ambiguous":true}`, drawbridge.Transient)
@@ -76,8 +76,8 @@ func (f pendingRequest) lostResponse() mcp.Message {
 	return mcp.Message{ID: f.id, Result: append(result, '}')}
 }
 
-// lostResponseLines returns the response lines for lost requests. The responses to the requests of one batch are one
-// line.
+// lostResponseLines returns the error responses to lost requests, each as one line. The responses to the requests of
+// one batch are one line together.
 func lostResponseLines(lost []pendingRequest) (lines [][]byte) {
 	batches := map[int]int{}
 	for _, f := range lost {
@@ -97,8 +97,8 @@ func lostResponseLines(lost []pendingRequest) (lines [][]byte) {
 	return lines
 }
 
-// A conversation is the state that is needed to continue an MCP conversation at another hub. The caller must do the
-// locking.
+// A conversation is the state that a shim needs to continue its client's MCP conversation at another hub. Its methods
+// do not lock; the caller must.
 type conversation struct {
 	// initialize, initialized, level and subscribed are the lines with which a stateful client set up its session.
 	// subscribed holds the subscribe requests by URI.
@@ -110,12 +110,12 @@ type conversation struct {
 	// client has not answered. The keys are the ids that were sent to the client, the values the hub's own ids.
 	hubNumber   int
 	hubRequests map[string]json.RawMessage
-	// unsureLines are lines that the client may or may not have received. partialLine reports whether the client may
-	// have received only a part of a line.
+	// unsureLines are lines that a hub wrote or was about to write when it ended, so the client may or may not have
+	// received them. partialLine reports whether the client may have received only a part of a line.
 	unsureLines []byte
 	partialLine bool
-	// openReplays is the number of repeated requests that the hub has not answered; replaysDone is closed when it
-	// becomes 0.
+	// openReplays is the number of repeated requests that the current hub has not answered. replaysDone is closed when
+	// openReplays becomes 0.
 	openReplays int
 	replaysDone chan struct{}
 }
@@ -125,8 +125,8 @@ func newConversation() *conversation {
 		hubRequests: map[string]json.RawMessage{}}
 }
 
-// clientLine updates the state by a line of the client. It returns the line to send to the hub; nil if there is nothing
-// to send.
+// clientLine processes a line that the client sent, and updates the state. It returns the line to send to the hub; nil
+// if the line must not be sent.
 func (t *conversation) clientLine(line []byte) []byte {
 	if mcp.IsBatch(line) {
 		t.batchCount++
@@ -156,8 +156,9 @@ func (t *conversation) clientLine(line []byte) []byte {
 	return line
 }
 
-// clientLineOfSeveral handles a line that is not exactly one message. Some clients send several messages in one line.
-// Any other line is passed to the hub, which responds with an error.
+// clientLineOfSeveral processes a line that is not exactly one message. If the line consists of several messages, as
+// some clients send them, it processes each message. Any other line is passed to the hub unchanged, and the hub
+// responds with an error.
 func (t *conversation) clientLineOfSeveral(line []byte) []byte {
 	values := splitMessages(line)
 	if len(values) < 2 {
@@ -207,8 +208,8 @@ func (t *conversation) keepSessionState(m mcp.Message, line []byte) {
 	}
 }
 
-// clientResponse returns a response of the client with the hub's own request id; nil if an earlier hub sent the
-// request.
+// clientResponse returns a response of the client with the id that the current hub gave the request. It returns nil if
+// an earlier hub sent the request: such a response is dropped.
 func (t *conversation) clientResponse(m mcp.Message, line []byte) []byte {
 	delete(t.hubRequests, string(m.ID))
 	if t.hubNumber == 0 {
@@ -227,8 +228,8 @@ func (t *conversation) clientResponse(m mcp.Message, line []byte) []byte {
 // is needed because an earlier hub may have used the same ids.
 func (t *conversation) hubIDPrefix() string { return "hub" + strconv.Itoa(t.hubNumber) + "/" }
 
-// hubLine updates the state by a line of the hub. It returns the line to send to the client; nil if there is nothing to
-// send, or if the line is incomplete because the hub died.
+// hubLine processes a line that the hub sent, and updates the state. It returns the line to send to the client. It
+// returns nil if the line is not for the client, or if it is incomplete because the hub died.
 func (t *conversation) hubLine(line []byte) []byte {
 	if mcp.IsBatch(line) {
 		if rawjson.Valid(line) != nil {
@@ -276,7 +277,7 @@ func (t *conversation) clientID(own json.RawMessage) json.RawMessage {
 	return rawjson.Quote(t.hubIDPrefix() + string(own))
 }
 
-// nextHubNumber returns the number of the next hub.
+// nextHubNumber returns the number that the next hub gets: 0 for the first hub.
 func (t *conversation) nextHubNumber() int {
 	if t.requestCount > 0 { // there was a hub before
 		return t.hubNumber + 1
@@ -290,8 +291,9 @@ const replayIDPrefix = `"drawbridge/again/`
 
 func isReplayID(id json.RawMessage) bool { return bytes.HasPrefix(id, []byte(replayIDPrefix)) }
 
-// replayInitialize returns the initialize request with a replay id, which opens the client's session at another hub. It
-// returns nil if there is no session, or if the client's own initialize request is still unanswered.
+// replayInitialize returns the client's initialize request with a replay id. It opens the client's session at another
+// hub. replayInitialize returns nil if there is no session, or if the client's own initialize request is still
+// unanswered.
 func (t *conversation) replayInitialize() []byte {
 	if t.initialize == nil {
 		return nil
@@ -304,7 +306,7 @@ func (t *conversation) replayInitialize() []byte {
 }
 
 // replaySession returns the lines that set up the session after initialize. settled is closed when the hub has answered
-// all requests among them.
+// all requests in these lines.
 func (t *conversation) replaySession() (lines [][]byte, settled <-chan struct{}) {
 	said := slices.Collect(maps.Values(t.subscribed))
 	if t.level != nil {
@@ -337,8 +339,9 @@ func withReplayID(line []byte, n int) []byte {
 	return m.Append(nil)
 }
 
-// changeHub updates the state for the next hub. It returns the requests to repeat, the lost requests, which must not be
-// repeated, and notifications that cancel the earlier hub's unanswered requests to the client.
+// changeHub updates the state when another hub takes over. It returns the unanswered requests to repeat at the new hub,
+// the lost requests, which must not be repeated, and lines for the client. These lines cancel the requests that the
+// earlier hub sent to the client and that are unanswered.
 func (t *conversation) changeHub() (repeat [][]byte, lost []pendingRequest, cancelled [][]byte) {
 	t.hubNumber = t.nextHubNumber()
 	inOrder := slices.SortedFunc(maps.Values(t.pending), func(a, b pendingRequest) int { return a.order - b.order })
@@ -358,7 +361,8 @@ func (t *conversation) changeHub() (repeat [][]byte, lost []pendingRequest, canc
 	return repeat, lost, cancelled
 }
 
-// openRequests returns the number of unanswered requests that must be answered before the client moves to another hub.
+// openRequests returns the number of unanswered requests of the client, without listen requests, which are repeated at
+// the next hub. The client moves to another hub when the number is 0.
 func (t *conversation) openRequests() (n int) {
 	for _, f := range t.pending {
 		if f.method != mcp.MethodListen {

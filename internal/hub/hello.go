@@ -53,16 +53,16 @@ type hello struct {
 	Environ []string `json:"environ,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Origins []string `json:"origins,omitempty"`
-	// PassesFiles is set if the sender passes three files after the welcome: the client's input, its output and the
-	// shared ring.
+	// PassesFiles is set if the sender passes three open files after the welcome: the client's input, the client's
+	// output and the shared ring.
 	PassesFiles bool `json:"lends,omitempty"`
-	// HubNumber is the number of hubs that served the client before this one.
+	// HubNumber is the number of hubs that have served the client before this hub.
 	HubNumber int `json:"turn,omitempty"`
 	// Server is for the verbs logs, reconnect and notifications: the name of the server. Follow is for logs.
 	Server string `json:"server,omitempty"`
 	Follow bool   `json:"follow,omitempty"`
-	// Relist is for the verb reload: the hub first lists the servers in Servers again, or all servers if Servers is
-	// empty.
+	// Relist is for the verb reload. If it is set, the hub lists the servers in Servers again before the reload, or all
+	// servers if Servers is empty.
 	Relist  bool                  `json:"relist,omitempty"`
 	Servers []drawbridge.ServerID `json:"servers,omitempty"`
 	// Request is for the verb call.
@@ -75,8 +75,8 @@ type hello struct {
 	Millis  int64       `json:"millis,omitempty"`
 }
 
-// gatewayConfig returns base with the configuration paths, the naming style and the environment of the sender, and
-// without token and origins.
+// gatewayConfig returns the configuration of the sender's gateway. That is base with the configuration paths, the
+// naming style and the environment of the sender, and without token and origins.
 func (h hello) gatewayConfig(base gateway.Config) gateway.Config {
 	base.Paths, base.Dir, base.Naming = h.Paths, h.Dir, deck.NamingStyle(h.Naming)
 	base.Environ, base.LookupEnv = h.Environ, environLookup(h.Environ)
@@ -129,7 +129,7 @@ func (h hello) send(conn *net.UnixConn) (*lineConn, error) {
 	return l, readWelcome(answer)
 }
 
-// readWelcome parses a welcome. The error is the hub's refusal, as a *drawbridge.Fault.
+// readWelcome parses a welcome. If the hub refuses, it returns the reason as a *drawbridge.Fault.
 func readWelcome(text []byte) error {
 	var w welcome
 	if err := json.Unmarshal(text, &w); err != nil {
@@ -142,7 +142,8 @@ func readWelcome(text []byte) error {
 	return nil
 }
 
-// readHello reads the hello on a new connection.
+// readHello reads the hello on a new connection. The returned lineConn is not nil if a line was read, even if the line
+// is not a valid hello.
 func readHello(conn *net.UnixConn) (hello, *lineConn, error) {
 	l := &lineConn{conn: conn, in: mcp.NewLineReader(conn, 0)}
 	_ = conn.SetDeadline(time.Now().Add(helloTime))
@@ -155,7 +156,8 @@ func readHello(conn *net.UnixConn) (hello, *lineConn, error) {
 	return h, l, err
 }
 
-// parseHello parses a hello and checks its version and its verb. The error is a *drawbridge.Fault to send to the peer.
+// parseHello parses a hello and checks its version and its verb. The error is a *drawbridge.Fault with which the hub
+// refuses the hello.
 func parseHello(text []byte) (hello, error) {
 	var h hello
 	if err := json.Unmarshal(text, &h); err != nil {
@@ -174,7 +176,8 @@ func parseHello(text []byte) (hello, error) {
 		fmt.Sprintf(unknownVerbText+" %.40q: use the version of drawbridge that runs the hub", h.Want))
 }
 
-// unknownVerbText is the beginning of the refusal of an unknown verb, the same in every release.
+// unknownVerbText is the beginning of the text with which a hub refuses an unknown verb. It is the same in every
+// release, because isUnknownVerb looks for it.
 const unknownVerbText = "the hub does not know the request"
 
 func invalidInputFault(step string) error {

@@ -15,15 +15,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// A hub is the state of the process that runs the servers. The hub ends when its last reference is released or its
-// context ends.
+// A hub is the state of the process that runs the servers. Each connection, and the hub's own client, has a reference
+// to the hub. The hub ends when the last reference is released or its context ends.
 type hub struct {
 	o      Options
 	log    *slog.Logger
 	shared *gateway.Shared
 	since  time.Time
 
-	// attachMu is held while a gateway is looked up, opened, reloaded or closed.
+	// attachMu is locked while a gateway is looked up, opened, reloaded or closed.
 	attachMu    sync.Mutex
 	serving     sync.WaitGroup // connections, and the hub's own client
 	gatewayRuns sync.WaitGroup // Run of the gateways
@@ -31,9 +31,9 @@ type hub struct {
 	mu      sync.Mutex
 	refs    int
 	closing bool
-	// ended is closed when the last reference is released. After that the hub accepts no client.
+	// ended is closed when the last reference is released. From then on the hub accepts no clients.
 	ended chan struct{}
-	// newClients holds one value while watchConfig does not know all clients.
+	// newClients holds one value if a client was added and watchConfig does not watch the client's files yet.
 	newClients chan struct{}
 	gateways   []*sharedGateway
 	clients    []*attachedClient
@@ -46,7 +46,7 @@ type sharedGateway struct {
 	ran         chan struct{} // closed when the gateway's Run has returned
 	ended       atomic.Bool   // set before the hub closes the gateway
 	useCount    int           // number of clients and of running requests of the command line
-	// lingerTimer closes the gateway some time after its last use; nil while the gateway is in use.
+	// lingerTimer closes the gateway when it was not used for the time Options.Linger; nil while the gateway is in use.
 	lingerTimer *time.Timer
 }
 
@@ -58,15 +58,15 @@ type attachedClient struct {
 	shared *sharedGateway
 	since  time.Time
 	shim   *shimConn // nil for the hub's own client, which uses the pipes of this process
-	// passed holds the files that the shim passed; nil before that, and always if the shim passes none. moved is set
-	// when the shim was asked to attach again.
+	// passed holds the files that the shim passed. It is nil before they arrive, and always if the shim passes none.
+	// moved is set when the hub has asked the shim to attach again.
 	passed atomic.Pointer[passedConn]
 	moved  atomic.Bool
 }
 
-// runHub runs the hub until its last reference is released or ctx ends. If lease l is nil, other processes cannot find
-// the hub. runHub calls begun when the hub accepts clients. The hub then has one reference, which the code in begun
-// must release later. Without this reference, the hub would end when the first client leaves.
+// runHub runs the hub until its last reference is released or ctx ends. If the lease l is nil, other processes cannot
+// find the hub. runHub calls begun once, as soon as the hub accepts clients. At that time the hub has one reference.
+// The caller of runHub must release this reference later; without it, the hub would end when the first client leaves.
 func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err error) {
 	if l != nil {
 		defer l.release()
@@ -110,10 +110,10 @@ func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err 
 	return errors.Join(fault, ground.Close())
 }
 
-// startTime is the time after which a hub releases the memory that only its start needed.
+// startTime is the time after the start of a hub at which it releases the memory that only the start needed.
 const startTime = 250 * time.Millisecond
 
-// retain adds a reference. It reports false if the hub is closing.
+// retain adds a reference to the hub. It returns false if the hub is closing.
 func (h *hub) retain() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +133,7 @@ func (h *hub) release() {
 	}
 }
 
-// closeClients stops listening and ends the conversations with all shims.
+// closeClients stops listening for connections and ends the conversations with the clients of all shims.
 func (h *hub) closeClients(l *hubLease) {
 	h.mu.Lock()
 	h.closing = true
@@ -172,7 +172,7 @@ func (h *hub) closeGateway(t *sharedGateway) {
 // acceptRetryPause is the pause after an error of accept.
 const acceptRetryPause = 100 * time.Millisecond
 
-// accept serves connections until ctx ends.
+// accept accepts connections until ctx ends, and handles each in a separate goroutine.
 func (h *hub) accept(ctx context.Context, l *net.UnixListener) {
 	for {
 		conn, err := l.AcceptUnix()
@@ -243,7 +243,7 @@ func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// serveShim handles the verb attach.
+// serveShim handles the verb attach: it serves the MCP client of a shim.
 func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	v := &shimConn{conn: l.conn}
 	g, err := h.attachClient(ctx, said, v)
@@ -269,7 +269,8 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	return g.shared.gateway.Server().ServeStdio(ctx, passed, passed)
 }
 
-// setPassed stores the files that a client's shim passed, and applies the notices that were sent to the shim before.
+// setPassed stores the files that a client's shim passed. Before the files arrived, the hub may have asked the shim to
+// attach again, or have begun to end. Then setPassed also sets moving or leaving of l.
 func (h *hub) setPassed(g *attachedClient, l *passedConn) {
 	g.passed.Store(l)
 	if g.moved.Load() {
@@ -291,7 +292,8 @@ func (h *hub) refuseShim(ctx context.Context, l *lineConn, why error) error {
 	return errors.Join(why, l.sendWelcome(0, why))
 }
 
-// servePassedListener handles the verb http: it serves until the shim closes the connection.
+// servePassedListener handles the verb http: it receives a listener from the shim, and serves the client's gateway on
+// it until the shim closes the connection.
 func (h *hub) servePassedListener(ctx context.Context, said hello, l *lineConn) error {
 	g, err := h.attachClient(ctx, said, &shimConn{conn: l.conn})
 	if err != nil {
@@ -325,8 +327,8 @@ func (h *hub) servePassedListener(ctx context.Context, said hello, l *lineConn) 
 	})
 }
 
-// serveHTTP serves the client's gateway on a listener. It first calls ready, with an error if it cannot serve on the
-// listener.
+// serveHTTP serves the client's gateway on a listener. It first calls ready once, with nil or with the reason why it
+// cannot serve on the listener. If ready returns an error, serveHTTP returns that error.
 func (g *attachedClient) serveHTTP(ctx context.Context, listener net.Listener, ready func(error) error) error {
 	endpoint, err := g.loaded.NewServer(ctx, g.shared.gateway, g.hello.Token, g.hello.Origins)
 	if err == nil {
@@ -339,8 +341,8 @@ func (g *attachedClient) serveHTTP(ctx context.Context, listener net.Listener, r
 	return endpoint.Serve(ctx, listener)
 }
 
-// attachClient adds a client and returns it. The client uses the gateway for its configuration, which is opened if
-// necessary.
+// attachClient adds a client and returns it. The client uses the gateway for its configuration; attachClient opens the
+// gateway if it is not open.
 func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attachedClient, error) {
 	g := &attachedClient{hello: said, config: said.gatewayConfig(h.o.Config), shim: v, since: time.Now()}
 	err := h.useGateway(ctx, g.config, func(loaded gateway.LoadedConfig, t *sharedGateway) {
@@ -353,8 +355,8 @@ func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attac
 	return g, nil
 }
 
-// borrowGateway returns the gateway for the configuration in a hello, and opens it if necessary. The sender does not
-// become a client. The caller must call returnGateway after the use.
+// borrowGateway returns the gateway for the configuration in a hello, for one request. It opens the gateway if it is
+// not open. The sender does not become a client. The caller must call returnGateway after the request.
 func (h *hub) borrowGateway(ctx context.Context, said hello) (shared *sharedGateway, err error) {
 	err = h.useGateway(ctx, said.gatewayConfig(h.o.Config), func(_ gateway.LoadedConfig, t *sharedGateway) {
 		t.retain()
@@ -363,7 +365,8 @@ func (h *hub) borrowGateway(ctx context.Context, said hello) (shared *sharedGate
 	return shared, err
 }
 
-// useGateway calls use with the gateway for a configuration, which is opened if necessary. mu is held during the call.
+// useGateway calls use with the gateway for the configuration c. It opens the gateway if it is not open. The hub's mu
+// is locked while use runs.
 func (h *hub) useGateway(ctx context.Context, c gateway.Config, use func(gateway.LoadedConfig,
 	*sharedGateway)) error {
 	h.attachMu.Lock()
@@ -402,7 +405,7 @@ func (h *hub) useGateway(ctx context.Context, c gateway.Config, use func(gateway
 	return nil
 }
 
-// retain counts one more use of the gateway. The caller must hold the hub's mu.
+// retain adds one use of the gateway, so that the gateway is not closed. The caller must hold the hub's mu.
 func (t *sharedGateway) retain() {
 	t.useCount++
 	if t.lingerTimer != nil {
@@ -422,8 +425,8 @@ func (h *hub) addClient(g *attachedClient, t *sharedGateway) {
 	}
 }
 
-// removeClient detaches a client. A gateway without clients stays open for some time, because hosts often restart their
-// servers.
+// removeClient removes a client. Its gateway stays open for the time Options.Linger even if it has no other clients,
+// because hosts often restart their servers.
 func (h *hub) removeClient(g *attachedClient) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -431,15 +434,15 @@ func (h *hub) removeClient(g *attachedClient) {
 	h.releaseGateway(g.shared)
 }
 
-// returnGateway ends the use of a gateway that borrowGateway returned.
+// returnGateway ends the use of a gateway that began with borrowGateway.
 func (h *hub) returnGateway(t *sharedGateway) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.releaseGateway(t)
 }
 
-// releaseGateway counts one use of a gateway less. After the last use, the gateway is closed after some time. The
-// caller must hold mu.
+// releaseGateway removes one use of a gateway. After the last use, the gateway is closed when the time Options.Linger
+// has passed without another use. The caller must hold mu.
 func (h *hub) releaseGateway(t *sharedGateway) {
 	if t.useCount--; t.useCount == 0 && !h.closing {
 		t.lingerTimer = time.AfterFunc(h.o.linger(), func() { h.closeIdleGateway(t) })
@@ -461,7 +464,8 @@ func (h *hub) closeIdleGateway(t *sharedGateway) {
 	h.closeGateway(t)
 }
 
-// announceEnd notifies a shim that the hub ends, and ends the conversation. Later output is dropped.
+// announceEnd tells a shim that the hub ends, and ends the conversation with the shim's client. Later output to the
+// client is dropped.
 func (g *attachedClient) announceEnd() {
 	if g.shim == nil {
 		return
@@ -482,8 +486,8 @@ func (g *attachedClient) askToMove() {
 	g.shim.sendNotice(noticeMove)
 }
 
-// A shimConn is the connection to a shim. The MCP server writes lines to it, and the hub sends notices between the
-// lines.
+// A shimConn is the hub's connection to a shim. The MCP server writes lines to it, and the hub sends notices between
+// the lines.
 type shimConn struct {
 	conn *net.UnixConn
 	mu   sync.Mutex // held while writing
@@ -495,7 +499,7 @@ type shimConn struct {
 
 func (v *shimConn) Read(p []byte) (int, error) { return v.conn.Read(p) }
 
-// Write writes whole lines, and then the notices that were added meanwhile.
+// Write writes p, which consists of whole lines, and then the notices that were added meanwhile.
 func (v *shimConn) Write(p []byte) (int, error) {
 	v.mu.Lock()
 	n, err := v.conn.Write(p)

@@ -18,8 +18,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
 )
 
-// maxSocketPath is the maximum length of the path of a Unix socket that every system accepts. The limit of macOS is 104
-// bytes, with the terminating zero.
+// maxSocketPath is a length of the path of a Unix socket that every system accepts. The limit of macOS is 104 bytes,
+// with the terminating zero.
 const maxSocketPath = 100
 
 // A hubFile is the file with which the processes of one user find the hub of one store. The hub locks the file and
@@ -32,7 +32,7 @@ type hubAddress struct {
 	Socket string `json:"socket"`
 }
 
-// hubFileFor returns the hub file of a store. It reports false for a store in memory, which other processes cannot
+// hubFileFor returns the hub file of a store. It returns false for a store in memory, which other processes cannot
 // open.
 func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool, error) {
 	switch {
@@ -56,7 +56,7 @@ func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool
 	return hubFile{abs + ".hub"}, true, nil
 }
 
-// readAddress returns the address in the file, and reports whether the file contains one.
+// readAddress returns the address in the hub file. It returns false if the file does not contain an address.
 func (p hubFile) readAddress() (hubAddress, bool) {
 	if insecure, _ := errors.AsType[*privatefile.InsecureError](privatefile.Check(p.path, false)); insecure != nil &&
 		!insecure.Repairable {
@@ -67,7 +67,8 @@ func (p hubFile) readAddress() (hubAddress, bool) {
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Socket != ""
 }
 
-// A hubLease is the right of this process to be the hub: it consists of the file lock and the listener.
+// A hubLease is the right of this process to be the hub. It consists of the lock on the hub file and the listener on
+// the socket.
 type hubLease struct {
 	file     hubFile
 	lock     *flock.Flock
@@ -129,7 +130,8 @@ func (l *hubLease) listen() error {
 	return l.writeFile(text)
 }
 
-// stopListening closes and removes the socket. A process that looks for a hub becomes the next hub after release.
+// stopListening closes and removes the socket. This process still holds the lock, so another process can become the hub
+// only after release.
 func (l *hubLease) stopListening() {
 	if l.listener != nil {
 		_ = l.listener.Close() // this also removes the socket
@@ -146,8 +148,8 @@ func (l *hubLease) release() {
 	_ = l.lock.Close()
 }
 
-// writeFile replaces the content of the locked file. It does not follow a link that another user may have put in its
-// place.
+// writeFile replaces the content of the locked hub file. If another user has put a link in place of the file, writeFile
+// does not follow the link.
 func (l *hubLease) writeFile(text []byte) error {
 	f, err := os.OpenFile(l.file.path, os.O_WRONLY|os.O_TRUNC|privatefile.NoFollow, 0o600)
 	if err != nil {

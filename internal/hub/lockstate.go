@@ -13,10 +13,10 @@ import (
 type LockState struct {
 	// File is the path of the hub file; empty for a store that has no hub.
 	File string
-	// PID is the process id of the hub, or of the last hub: after a hub was killed, its file stays until the next hub
-	// starts.
+	// PID is the process id of the hub, or of the last hub if no hub runs. After a hub was killed, the hub file keeps
+	// its process id until the next hub starts.
 	PID int
-	// Held reports whether a process is the hub now.
+	// Held reports whether a process holds the lock now, which means that it is the hub.
 	Held bool
 }
 

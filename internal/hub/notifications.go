@@ -11,8 +11,8 @@ import (
 // notificationsTime is the time limit for the hub's response to the verb notifications.
 const notificationsTime = 10 * time.Second
 
-// Notifications returns the notifications that a server of the hub declares and those that it has sent. The error is
-// ErrNoHub if no hub runs, or a *drawbridge.Fault with the code NotFound if the hub does not run that server.
+// Notifications returns the notifications that a server of the hub declares and the notifications that it has sent. The
+// error is ErrNoHub if no hub runs, or a *drawbridge.Fault with the code NotFound if the hub does not run that server.
 func Notifications(ctx context.Context, o Options, id drawbridge.ServerID) (r drawbridge.NotificationReport, err error) {
 	said := o.newHello(wantNotifications)
 	said.Server = string(id)
@@ -20,8 +20,9 @@ func Notifications(ctx context.Context, o Options, id drawbridge.ServerID) (r dr
 	return r, err
 }
 
-// sendNotifications handles the verb notifications. Gateways with the same row share the server. If several gateways
-// have different rows for the name, the first gateway is used, as for the verb logs.
+// sendNotifications handles the verb notifications. Several gateways may have a server of that name. If their
+// configurations of the server are equal, they share the server. Otherwise the server of the first gateway is used, as
+// for the verb logs.
 func (h *hub) sendNotifications(said hello, l *lineConn) error {
 	id := drawbridge.ServerID(said.Server)
 	gateways := h.gatewaysWith(id)

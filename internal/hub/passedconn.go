@@ -17,22 +17,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// If the system supports it, a shim passes its client's input and output to the hub as open files. The hub then serves
-// that client like its own client, and the shim only waits. A shared ring contains everything that the shim needs to
-// continue the conversation at another hub.
+// If the system supports it, a shim passes its client's input and output to the hub as open files. The hub then reads
+// and writes these files itself, as for its own client, and the shim only waits. A shared ring contains everything that
+// the shim needs to continue the conversation at another hub.
 
-// The kinds of records in a shared ring. A recRead record contains the end position of a line in the client's input,
-// and the line.
+// The kinds of records in a shared ring. The hub writes the records and the shim reads them. A recRead record contains
+// a line of the client's input, and the position in the input at which the line ends.
 //
-// When the hub writes output, it adds records in this order. First it adds recAnswered for each request that the output
-// answers, and recHubRequest for each of the hub's own requests. Then it adds recWriting with the short line that it
-// writes next; this makes the preceding recAnswered records effective. After the write it adds recWritten. Before a
-// long write, which may be cut off, it adds recLongWrite.
+// When the hub writes output to the client, it adds records in this order. First it adds recAnswered for each request
+// that the output answers, and recHubRequest for each request that the hub itself sends in the output. Then it adds
+// recWriting with the short line that it writes next. Only this record makes the preceding recAnswered records
+// effective. After the write it adds recWritten. Before a long write, which may be interrupted, it adds recLongWrite.
 //
-// If a hub dies in between, it is unknown whether the client has received the output. The next hub writes short lines
-// again, unchanged. It sends a new response to requests whose long response was cut off. The end of a long line is
-// written separately as a short line, and the line counts as answered only with this end. Writing such an end twice is
-// harmless.
+// If a hub dies between two of these records, it is unknown whether the client has received the output. The next hub
+// writes a short line again, unchanged. If a long response was interrupted, it sends a new response to the request. The
+// end of a long line is written separately as a short line, and only this end makes the line count as answered. Writing
+// such an end twice is harmless.
 const (
 	recRead         = 'c'
 	recLargeRequest = 'C' // the data to answer a request that is too large to record; effective with the next recRead
@@ -47,10 +47,11 @@ const (
 
 // Notices that are used only with passed files.
 const (
-	// noticeStart tells the hub to read the client's input. The hub first handles the bytes in the inbox, which an
-	// earlier hub has read.
+	// noticeStart asks the hub to read the client's input. The hub first processes the bytes in the inbox, which an
+	// earlier hub has read from the input.
 	noticeStart = noticePrefix + "go"
-	// noticeReadRing asks the shim to read the ring, because the ring is filling up or because the client is moving.
+	// noticeReadRing asks the shim to read the records in the ring, because the ring is filling up or because the
+	// client moves to another hub.
 	noticeReadRing = noticePrefix + "look"
 )
 
@@ -72,24 +73,24 @@ type passedConn struct {
 	ring     *sharedRing
 	// conv translates the ids of the hub's requests to the ids that the client sees.
 	conv *conversation
-	// leaving is set if further output is dropped. moving is set if the client is to attach again when its requests are
-	// answered.
+	// leaving is set when the conversation ends here: further output is dropped. moving is set when the client must
+	// attach again, as soon as its requests are answered.
 	leaving, moving atomic.Bool
-	// shimGone is closed when the shim has closed its side. end ends the conversation; it is not called if the client
-	// moves.
+	// shimGone is closed when the shim has closed its side of the connection. end ends the conversation. It is called
+	// when the shim is gone, unless the client moves.
 	shimGone chan struct{}
 	end      context.CancelFunc
 	work     sync.WaitGroup // goroutines that watch the shim
 	// readRingAskedAt is the time when the shim was last asked to read the ring, in Unix nanoseconds.
 	readRingAskedAt atomic.Int64
 
-	// Only the reader uses these fields. pending is input of the client that Read has not returned yet. large is the
-	// beginning of a line that is longer than the inbox.
+	// Only the reader uses the next two fields. pending is input of the client that Read has not returned yet. large is
+	// the beginning of a line that is longer than the inbox.
 	pending []byte
 	large   []byte
 
-	// active is set when the hub reads and writes the client's files; both locks must be held to set it. held is the
-	// output from before that, and heldBytes its size.
+	// active is set when the hub begins to read and write the client's files; both locks must be held to set it. held
+	// is the output that was produced before, and heldBytes is its size.
 	active    bool
 	held      []outgoing
 	heldBytes int
@@ -97,8 +98,8 @@ type passedConn struct {
 	reading, writing sync.Mutex // reading is held while reading, writing while writing
 }
 
-// receivePassedConn receives the files of a shim: the client's input, the client's output and the shared ring. turn is
-// the number of hubs that served the client before.
+// receivePassedConn receives the three files that a shim passes: the client's input, the client's output and the shared
+// ring. turn is the number of hubs that have served the client before.
 func receivePassedConn(v *shimConn, l *lineConn, turn int, end context.CancelFunc) (*passedConn, error) {
 	var files [3]*os.File
 	for i := range files {
@@ -145,8 +146,8 @@ func (l *passedConn) release() {
 	l.ring.close()
 }
 
-// watchShim waits until the shim closes its side, and then stops the reader. Unless the client moves, it also ends the
-// conversation.
+// watchShim waits until the shim closes its side of the connection, and then stops the reader. Unless the client moves
+// to another hub, it also ends the conversation.
 func (l *passedConn) watchShim() {
 	_, _ = l.shimLine.in.Next() // returns when the shim closes its side: it sends nothing after noticeStart
 	if l.moving.Load() {
@@ -179,7 +180,7 @@ func (l *passedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readShimLine reads a line of the shim. At noticeStart it activates the client's files.
+// readShimLine reads a line that the shim sent. If it is noticeStart, readShimLine activates the client's files.
 func (l *passedConn) readShimLine() error {
 	text, err := l.shimLine.in.Next()
 	if err != nil {
@@ -241,9 +242,9 @@ func (l *passedConn) readClientLine() error {
 	return io.EOF
 }
 
-// acceptLine records a line of the client and stores it in pending. While the client is moving, the next request is
-// left in the inbox for the next hub. An exception is a line whose beginning was removed from the inbox before, because
-// the next hub could not see the whole line.
+// acceptLine records a line of the client in the ring and stores it in pending. If the client is moving to another hub,
+// a line with a request is left in the inbox for that hub. An exception is a line longer than the inbox: its beginning
+// is no longer in the inbox, so the next hub could not read it.
 func (l *passedConn) acceptLine(text []byte) error {
 	if l.moving.Load() && l.large == nil && hasRequest(text) {
 		<-l.shimGone
@@ -270,9 +271,9 @@ func (l *passedConn) acceptLine(text []byte) error {
 	return nil
 }
 
-// recordLine records a line of the client with its end position in the input. For a line that is too large, it records
-// only the data that is needed to answer each request in the line. A large initialize request, which sets up the
-// session, is recorded in parts.
+// recordLine records a line of the client; place is its end position in the input. If the line is too large for a
+// record, recordLine records only the data that is needed to answer each request in the line. A large initialize
+// request, which sets up the session, is recorded in several parts.
 func (l *passedConn) recordLine(text []byte, place uint64) {
 	at := binary.LittleEndian.AppendUint64(nil, place)
 	if text = bytes.TrimSpace(text); len(at)+len(text) <= maxRecord {
@@ -297,7 +298,8 @@ func (l *passedConn) recordLine(text []byte, place uint64) {
 	l.putRecord(recRead, at)
 }
 
-// A largeRequest is the data of a recLargeRequest record: the parts of a request that is too large to be recorded.
+// A largeRequest is the data of a recLargeRequest record. It describes a request that is too large to be recorded as a
+// whole.
 type largeRequest struct {
 	ID     json.RawMessage
 	Method string
@@ -305,16 +307,17 @@ type largeRequest struct {
 	Modern bool
 }
 
-// The times for waiting until a shim reads its ring.
+// readRingInterval is the minimum time between two notices that ask a shim to read its ring. ringPollPause is the pause
+// between two attempts to write a record to a full ring, and ringWaitTimeout is the time limit for these attempts.
 const (
 	readRingInterval = 10 * time.Millisecond
 	ringPollPause    = 100 * time.Microsecond
 	ringWaitTimeout  = 5 * time.Second
 )
 
-// putRecord writes a record. If the ring is full, it waits for the shim, for at most ringWaitTimeout, so that a stopped
-// shim delays only its own client. A text larger than maxRecord, such as a huge id, is not recorded, so the next hub
-// does not know it.
+// putRecord writes a record to the ring. If the ring is full, it waits until the shim has read the ring, for at most
+// ringWaitTimeout; then the record is lost. A stopped shim thus delays only its own client. A text larger than
+// maxRecord, such as a huge id, is not recorded, so the next hub does not know it.
 func (l *passedConn) putRecord(kind byte, text []byte) {
 	if len(text) > maxRecord {
 		return
@@ -354,7 +357,7 @@ func (l *passedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeOutput writes lines to the client and records them. Until the client's files are active it holds the lines,
+// writeOutput writes lines to the client and records them. Before the client's files are active, it stores the lines,
 // because the shim may still have to end a partial line of an earlier hub. The caller must hold writing.
 func (l *passedConn) writeOutput(p []byte) (int, error) {
 	if l.leaving.Load() || l.ring.closed() {
@@ -379,7 +382,8 @@ func (l *passedConn) writeOutput(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxHeldBytes is the maximum size of the held output. Beyond it, only requests and responses are held.
+// maxHeldBytes is the maximum size of the output that is stored before the client's files are active. When it is
+// reached, only requests and responses are stored, and other lines are dropped.
 const maxHeldBytes = 1 << 20
 
 // holdOutput stores output until the client's files are active. The caller must hold writing.
@@ -390,7 +394,7 @@ func (l *passedConn) holdOutput(t outgoing) {
 	}
 }
 
-// writeClient writes output to the active client and records it. The caller must hold writing.
+// writeClient writes output to the client's active output file and records it. The caller must hold writing.
 func (l *passedConn) writeClient(t outgoing) error {
 	last := t.forClient
 	if len(last) == 0 || l.leaving.Load() {
@@ -416,7 +420,8 @@ func (l *passedConn) writeClient(t outgoing) error {
 	return nil
 }
 
-// recordIDs records the ids of the requests that the output answers, and of the hub's own requests in it.
+// recordIDs records the ids of the requests that the output t answers, and the ids of the requests that the hub sends
+// in it.
 func (l *passedConn) recordIDs(t outgoing) {
 	for _, id := range t.answered {
 		l.putRecord(recAnswered, id)
@@ -426,15 +431,16 @@ func (l *passedConn) recordIDs(t outgoing) {
 	}
 }
 
-// Close ends the conversation. It interrupts a write that the client does not accept.
+// Close ends the conversation. It interrupts a write for which the client does not read.
 func (l *passedConn) Close() error {
 	l.out.cancelWrite()
 	l.in.cancelRead()
 	return l.shimConn.Close()
 }
 
-// An outgoing is a batch of output. forClient are the lines for the client; answered and requests are the ids of the
-// responses and of the requests in them. forShim are the responses to requests that the shim itself repeated.
+// An outgoing is a batch of output. forClient are the lines for the client. answered are the ids of the responses in
+// these lines, and requests the ids of the requests in them. forShim are the responses to requests that the shim itself
+// repeated.
 type outgoing struct {
 	forClient, forShim []byte
 	answered, requests []json.RawMessage
@@ -468,7 +474,8 @@ func (l *passedConn) classifyLines(p []byte) (t outgoing) {
 	return t
 }
 
-// rewriteForClient returns a line of the server in the form for the client, with the request ids that the client sees.
+// rewriteForClient returns a line of the MCP server with the request ids that the client sees instead of the hub's own
+// ids.
 func (l *passedConn) rewriteForClient(h lineHead, line []byte) []byte {
 	if h.isResponse || h.isBatch || h.id == nil && !bytes.Contains(line, []byte(mcp.NoteCancelled)) {
 		return line
@@ -476,14 +483,15 @@ func (l *passedConn) rewriteForClient(h lineHead, line []byte) []byte {
 	return l.conv.hubLine(bytes.TrimSpace(line))
 }
 
-// A lineHead describes the beginning of a line of the server: its id, and whether it is a response or a batch.
+// A lineHead describes the beginning of a line that the MCP server writes: its id, and whether it is a response or a
+// batch.
 type lineHead struct {
 	id                  json.RawMessage
 	isResponse, isBatch bool
 }
 
-// parseLineHead parses only the beginning of a line, because results may be long. It relies on mcp.Message.Append,
-// which writes the id first.
+// parseLineHead parses only the beginning of a line, because results may be long. It requires that the id is the first
+// member, as mcp.Message.Append writes it.
 func parseLineHead(line []byte) lineHead {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"jsonrpc":"2.0","id":`))
 	if !ok {

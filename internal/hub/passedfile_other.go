@@ -4,7 +4,8 @@ package hub
 
 import "os"
 
-// A passedOutput is a client's output that another process passed to this one. This system does not support that.
+// A passedOutput is a client's output that another process passed to this process. This system does not support passing
+// files.
 type passedOutput struct{}
 
 // canPassFiles reports whether a shim can pass its client's files to the hub on this system.
@@ -18,7 +19,8 @@ func (*passedOutput) cancelWrite() {}
 
 func (*passedOutput) close() error { return nil }
 
-// A passedInput is a client's input that another process passed to this one. This system does not support that.
+// A passedInput is a client's input that another process passed to this process. This system does not support passing
+// files.
 type passedInput struct{}
 
 func newPassedInput(*os.File) *passedInput { return &passedInput{} }

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A passedOutput is a client's output that another process passed to this one. All processes with the file share its
-// blocking mode, so the mode is not changed. Write polls before each write instead, so that it does not block.
+// A passedOutput is a client's output that another process passed to this process as an open file. The blocking mode of
+// an open file is common to all processes that have the file, so this process does not change the mode. Instead, Write
+// polls before each write, so that it does not block.
 type passedOutput struct {
 	file      *os.File
 	fd        int
@@ -69,12 +70,12 @@ func fileDescriptor(f *os.File) (fd int) {
 	return fd
 }
 
-// A passedInput is a client's input that another process passed to this one.
+// A passedInput is a client's input that another process passed to this process as an open file.
 type passedInput struct {
 	file *os.File
 	fd   int
-	// hasDeadlines reports whether the file supports read deadlines. If it does not, as for a terminal, Read polls at
-	// intervals to detect a cancellation.
+	// hasDeadlines reports whether the file supports read deadlines. If it does not, Read polls at intervals, so that
+	// cancelRead can interrupt it. A terminal is an example.
 	hasDeadlines bool
 	cancelled    atomic.Bool
 }

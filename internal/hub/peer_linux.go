@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPeer returns an error if the process at the other end belongs to another user.
+// checkPeer returns an error if the process at the other end of the connection belongs to another user.
 func checkPeer(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // A processTree holds the child processes of each process of this machine.
 type processTree struct{ children map[int][]int }
 
-// readProcessTree reads the parents of all processes once.
+// readProcessTree reads the parent of every process from /proc once.
 func readProcessTree() processTree {
 	f := processTree{children: map[int][]int{}}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the error is only for invalid patterns

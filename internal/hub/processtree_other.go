@@ -2,7 +2,7 @@
 
 package hub
 
-// A processTree is empty: this system does not support it.
+// A processTree is empty, because reading the processes is not supported on this system.
 type processTree struct{}
 
 // readProcessTree returns an empty processTree.

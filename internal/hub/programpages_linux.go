@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// releaseProgramPages releases the memory of those parts of the program text and constants that only the start needed.
-// The kernel reads a page from the file again when it is used. A mapping with a modified page is skipped, for example
-// relocations that were made read-only later. The kernel counts such a page as anonymous, and its content is not in the
-// file.
+// releaseProgramPages releases the memory of the program text and the constants, because most of their pages are needed
+// only at the start. The kernel reads a page from the file again when it is used. A mapping with a modified page is
+// skipped, because the content of that page is not in the file. Relocations that were made read-only later are an
+// example. The kernel counts modified pages as anonymous.
 func releaseProgramPages() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A reconnectAnswer is the hub's response to the verb reconnect. Error is the server's error, empty for success.
+// A reconnectAnswer is the hub's response to the verb reconnect. Error is the reason why the server could not be
+// connected again; empty for success.
 type reconnectAnswer struct {
 	Error string `json:"error,omitempty"`
 }
@@ -40,7 +41,7 @@ func Reconnect(ctx context.Context, o Options, id drawbridge.ServerID) error {
 	return nil
 }
 
-// sendReconnect handles the verb reconnect.
+// sendReconnect handles the verb reconnect, for every gateway that has the server.
 func (h *hub) sendReconnect(ctx context.Context, said hello, l *lineConn) error {
 	id := drawbridge.ServerID(said.Server)
 	gateways, err := h.welcomeWith(id, l)
@@ -60,7 +61,7 @@ func (h *hub) sendReconnect(ctx context.Context, said hello, l *lineConn) error 
 	return err
 }
 
-// gatewaysWith returns the gateways that run or can start a server of this name.
+// gatewaysWith returns the gateways that have mounted, or may mount, a server of this name.
 func (h *hub) gatewaysWith(id drawbridge.ServerID) []*sharedGateway {
 	return slices.DeleteFunc(h.currentGateways(), func(t *sharedGateway) bool {
 		row, ok := t.gateway.Config().Lookup(id)

@@ -14,24 +14,27 @@ import (
 
 // Notices are notifications between hub and shim. They are not part of MCP and are never sent to clients.
 const (
-	// noticeMove asks the shim to attach again when its requests are answered, because its configuration has changed.
+	// noticeMove asks the shim to attach again, because its configuration has changed. The shim first waits until its
+	// client's requests are answered.
 	noticeMove = noticePrefix + "move"
-	// noticeHubEnds announces the end of the hub. After it, responses that end listen requests are not passed to the
-	// client, because the requests continue at the next hub.
+	// noticeHubEnds announces the end of the hub. After this notice, the shim drops the responses that end listen
+	// requests, because these requests continue at the next hub.
 	noticeHubEnds = noticePrefix + "bye"
 
 	noticePrefix = "notifications/drawbridge/"
 )
 
 const (
-	// moveTime is how long a move to another hub or gateway waits for responses to earlier requests.
+	// moveTime is how long a client that moves to another hub or gateway waits for the responses to its earlier
+	// requests.
 	moveTime = 30 * time.Second
-	// replayTimeout is the time limit for the responses to the requests that set up a session again.
+	// replayTimeout is the time limit for a new hub's responses to the repeated requests that set up a session.
 	replayTimeout = 10 * time.Second
 	// maxHeldLines is the maximum number of lines of a client that are stored while there is no hub. When it is
-	// reached, reading of the client's input stops.
+	// reached, the client's input is not read until there is a hub.
 	maxHeldLines = 1024
-	// finalWriteTimeout is how long to wait at the end for a blocked reader or writer that cannot be interrupted.
+	// finalWriteTimeout is how long to wait for a blocked read or write that cannot be interrupted, when a process or a
+	// hub ends.
 	finalWriteTimeout = 200 * time.Millisecond
 )
 
@@ -56,12 +59,13 @@ func (l *lineConn) writeLines(messages [][]byte) {
 	}
 }
 
-// A relayClient is an MCP client on a pair of pipes whose conversation continues when the hub changes. It passes all
-// lines between the client and the hub. A shimClient is used instead if the client's files can be passed to the hub.
+// A relayClient is the shim's side of the conversation with an MCP client on a pair of pipes. It passes every line
+// between the client and the hub, and continues the conversation when the hub changes. A shimClient is used instead if
+// the client's files can be passed to the hub.
 type relayClient struct {
-	// sending is held while writing to the hub, so that lines keep their order; writing is held while writing to the
-	// client. mu must be held only briefly: if the hub waits until this process reads, this process must still be able
-	// to read.
+	// sending is locked while writing to the hub, so that lines keep their order. writing is locked while writing to
+	// the client. mu must be locked only briefly: if the hub waits until this process reads, this process must still be
+	// able to read.
 	sending, writing sync.Mutex
 	out              io.Writer
 
@@ -69,8 +73,8 @@ type relayClient struct {
 	heldRoom sync.Cond
 	conv     *conversation
 	hub      *lineConn // nil if there is no hub
-	// moving is set while new requests are held for the next hub. leaving is set if the last messages of the hub are
-	// ignored.
+	// moving is set after the hub sent noticeMove: new requests of the client are stored for the next hub. leaving is
+	// set when the conversation with this hub ends: responses that end listen requests are dropped.
 	moving, leaving bool
 	held            [][]byte
 	eof, lastTry    bool
@@ -85,7 +89,7 @@ func newRelayClient(out io.Writer) *relayClient {
 // errClientGone reports that the client no longer reads its output.
 var errClientGone = errors.New("the client is gone")
 
-// completeHello sets the fields of a hello for the next hub that depend on the conversation.
+// completeHello sets the field of a hello for the next hub that depends on the conversation: HubNumber.
 func (c *relayClient) completeHello(said hello) hello {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +97,8 @@ func (c *relayClient) completeHello(said hello) hello {
 	return said
 }
 
-// serve passes messages between the client and the hubs that attach returns, until the input or ctx ends. It returns an
-// error of attach or of writing to the client, or the cause of ctx's end.
+// serve passes messages between the client and a hub, until the client's input or ctx ends. When a hub is gone, serve
+// calls attach for the next hub. It returns an error of attach or of writing to the client, or the cause of ctx's end.
 func (c *relayClient) serve(ctx context.Context, in io.Reader, attach func(context.Context) (*lineConn, error)) error {
 	var reading sync.WaitGroup
 	reading.Go(func() { c.readClient(in) })
@@ -150,8 +154,8 @@ func (c *relayClient) endInput() {
 	}
 }
 
-// forward sends a line of the client to the hub, or stores it for the next hub. A line whose write fails was recorded
-// in the conversation before, and counts as lost with the hub.
+// forward sends a line of the client to the hub, or stores it for the next hub. An error of the write is ignored. The
+// conversation already contains the line, so a request in it counts as lost with the hub.
 func (c *relayClient) forward(text []byte) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -186,8 +190,8 @@ func hasRequest(text []byte) bool {
 	return err != nil || m.IsRequest()
 }
 
-// serveHub continues the conversation at a hub until the hub is gone or has sent everything. It returns an error only
-// if the client is gone.
+// serveHub continues the conversation at a hub until the hub closes the connection. It returns an error only if the
+// client is gone.
 func (c *relayClient) serveHub(hub *lineConn) error {
 	defer hub.conn.Close()
 	c.mu.Lock()
@@ -225,7 +229,8 @@ func (c *relayClient) serveHub(hub *lineConn) error {
 	return err
 }
 
-// reopenSession opens the client's session at a new hub and waits for the response.
+// reopenSession opens the client's session at a new hub and waits for the response. It returns an error only if the
+// client is gone.
 func (c *relayClient) reopenSession(hub *lineConn) error {
 	c.mu.Lock()
 	greeting := c.conv.replayInitialize()
@@ -257,7 +262,7 @@ type resumePlan struct {
 }
 
 // resumeAt makes hub the current hub and returns the lines to send. moved reports whether the previous hub asked the
-// client to move.
+// client to move; then the client is also told that its lists may have changed.
 func (c *relayClient) resumeAt(hub *lineConn, moved bool) (r resumePlan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,8 +286,8 @@ func (c *relayClient) resumeAt(hub *lineConn, moved bool) (r resumePlan) {
 	return r
 }
 
-// finishResume closes the hub's input if the client's input has ended. If the hub has asked the client to move
-// meanwhile, it begins the move.
+// finishResume ends the resumption at a hub. If the client's input has ended, it closes the writing side of the hub's
+// connection. If the hub has sent noticeMove meanwhile, it begins the move to the next hub.
 func (c *relayClient) finishResume(hub *lineConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -313,8 +318,8 @@ func (c *relayClient) passToClient(text []byte) error {
 	return c.writeClient(append(text[:len(text):len(text)], '\n'))
 }
 
-// handleHubLine handles a line of the hub and returns the line for the client; nil if there is none. The caller must
-// hold mu.
+// handleHubLine processes a line of the hub and returns the line for the client; nil if the client must not receive a
+// line. The caller must hold mu.
 func (c *relayClient) handleHubLine(text []byte) []byte {
 	if bytes.Contains(text, []byte(noticePrefix)) {
 		switch m, _ := mcp.ParseMessage(text); m.Method {
@@ -343,7 +348,8 @@ func (c *relayClient) isListenEnd(text []byte) bool {
 	return err == nil && m.IsResponse() && c.conv.pending[string(m.ID)].method == mcp.MethodListen
 }
 
-// leaveWhenIdle closes the hub's input if the client is moving and no request is open. The caller must hold mu.
+// leaveWhenIdle closes the writing side of the hub's connection if the client is moving and all its requests are
+// answered. The caller must hold mu.
 func (c *relayClient) leaveWhenIdle() {
 	if c.hub != nil && c.moving && !c.leaving && c.conv.openRequests() == 0 {
 		c.leaving = true
@@ -351,7 +357,8 @@ func (c *relayClient) leaveWhenIdle() {
 	}
 }
 
-// closeConnFunc returns a function that ends a move that takes too long, by closing the connection.
+// closeConnFunc returns a function that closes the connection to the hub. It is called when a move takes longer than
+// moveTime.
 func closeConnFunc(hub *lineConn) func() {
 	return func() {
 		if hub != nil {
@@ -373,7 +380,7 @@ func (c *relayClient) writeClient(lines ...[]byte) error {
 }
 
 // detach removes the current hub and reports whether the conversation is over. After the end of the client's input, one
-// more hub may be used for open requests.
+// more hub may be used to answer the open requests.
 func (c *relayClient) detach() (over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -383,7 +390,7 @@ func (c *relayClient) detach() (over bool) {
 	return over
 }
 
-// failPending returns error responses to all open requests, for use when there is no further hub.
+// failPending returns error responses to all open requests. It is used when there will be no other hub.
 func (c *relayClient) failPending() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -398,7 +405,7 @@ func (c *relayClient) failPending() [][]byte {
 	return lostResponseLines(lost)
 }
 
-// stopReading stops readClient if it waits for room.
+// stopReading makes readClient return if it waits for room to store a line.
 func (c *relayClient) stopReading() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

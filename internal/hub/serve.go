@@ -21,15 +21,16 @@ import (
 
 // Options configure a process that uses the hub. Config is required; all other fields may be zero.
 type Options struct {
-	// Config is the configuration of this process. If the process becomes the hub, its Store, Logger, Version and
-	// OnDemand apply to the whole hub.
+	// Config is the configuration of this process. If the process becomes the hub, its fields Store, Logger, Version
+	// and OnDemand apply to the whole hub.
 	Config gateway.Config
 	// Host is the name of the program that started this process, for messages to people.
 	Host string
-	// Linger is how long servers without a client continue to run while the hub has other clients; 0 means one minute.
+	// Linger is how long a gateway without clients stays open, with its servers, while the hub has other clients; 0
+	// means one minute.
 	Linger time.Duration
-	// WhileHub is called while this process is the hub and serves its own client; it may be nil. It must return when
-	// ctx ends.
+	// WhileHub is called in a separate goroutine when this process is the hub and begins to serve its own client; it
+	// may be nil. It must return when ctx ends.
 	WhileHub func(ctx context.Context, g *gateway.Gateway)
 }
 
@@ -50,7 +51,7 @@ func (o Options) logger() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// newHello returns a hello with a verb and the data of this process.
+// newHello returns a hello with the verb want and the data of this process.
 func (o Options) newHello(want string) hello {
 	environ := o.Config.Environ
 	if environ == nil {
@@ -93,8 +94,9 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 	return errors.Join(err, s.waitForHub())
 }
 
-// newShim returns two functions: complete sets the shim's fields of a hello, and through runs the shim. The shim passes
-// its client's input and output to the hub if the system supports it; otherwise it relays lines.
+// newShim returns two functions. complete sets the fields of a hello that depend on the kind of shim. through runs the
+// shim. If the system supports it, the shim passes its client's input and output to the hub. Otherwise it passes every
+// line between the client and the hub.
 func newShim(in io.Reader, out io.Writer) (complete func(hello) hello, through func(context.Context,
 	func(context.Context) (*lineConn, error)) error) {
 	from, passesIn := passableFile(in)
@@ -109,7 +111,7 @@ func newShim(in io.Reader, out io.Writer) (complete func(hello) hello, through f
 	}
 }
 
-// passableFile returns v as a file and reports whether the file can be passed to another process. A terminal cannot be
+// passableFile returns v as a file, and true if the file may be passed to another process. A terminal must not be
 // passed, because it stops background processes that read from it.
 func passableFile(v any) (*os.File, bool) {
 	f, ok := v.(*os.File)
@@ -121,8 +123,8 @@ func passableFile(v any) (*os.File, bool) {
 }
 
 // ServeHTTP serves MCP on a listener until ctx ends, and then closes the listener. If there is no hub, this process
-// becomes the hub; otherwise it passes the listener to the running hub. ready is called when the listener is served.
-// The error is a *drawbridge.Fault if the listener may not be served, for example because other machines can reach it
+// becomes the hub; otherwise it passes the listener to the running hub. ready is called once, when the listener is
+// served. The error is a *drawbridge.Fault if the listener may not be served. For example, other machines can reach it
 // and callers need not authenticate.
 func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready func()) error {
 	s, err := newHubFinder(o)
@@ -157,8 +159,8 @@ func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready 
 	return errors.Join(err, s.waitForHub())
 }
 
-// passListener passes the listener to the hub, and waits until the hub or ctx ends. The error is the hub's refusal, or
-// the cause of ctx's end.
+// passListener passes the listener to the hub, and waits until the hub or ctx ends. It calls ready when the hub serves
+// the listener. The error is the hub's refusal, or the cause of ctx's end.
 func passListener(ctx context.Context, l *lineConn, listener *net.TCPListener, ready func()) error {
 	defer l.conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = l.conn.Close() })()
@@ -190,7 +192,8 @@ type hubFinder struct {
 	o         Options
 	file      hubFile
 	shareable bool // other processes can find the hub file
-	// hubRun waits for the hub that this process became while it was a shim. hubErr is the error of that hub.
+	// hub is the hub that this process became while it was a shim; nil if it did not. hubRun waits for the end of that
+	// hub, and hubErr is the error with which it ended.
 	hubRun sync.WaitGroup
 	hub    *hub
 	hubErr error
@@ -206,16 +209,16 @@ func newHubFinder(o Options) (*hubFinder, error) {
 	return s, err
 }
 
-// The minimum and maximum pause between attempts to find a hub or to become the hub, and the time limit for all
-// attempts. The limit is long enough for an ending hub to close its servers.
+// The minimum and maximum pause between two attempts to find a hub or to become the hub, and the time limit for all
+// attempts. The limit is long enough for a hub that is ending to close its servers.
 const (
 	minConnectPause = time.Millisecond
 	maxConnectPause = 50 * time.Millisecond
 	connectTimeout  = 20 * time.Second
 )
 
-// connectOrLead connects to the hub, or returns the lease with which this process becomes the hub. Both are nil if
-// other processes cannot find the hub: then this process becomes a hub without a lease. The error is a
+// connectOrLead connects to the running hub, or returns the lease with which this process becomes the hub. If other
+// processes cannot find the hub, it returns neither: then this process becomes a hub without a lease. The error is a
 // *drawbridge.Fault or the cause of ctx's end.
 func (s *hubFinder) connectOrLead(ctx context.Context, said hello) (*lineConn, *hubLease, error) {
 	if !s.shareable {
@@ -273,8 +276,8 @@ func unreachableFault(err error, next string) error {
 	}
 }
 
-// runHubWith runs the hub in this process. own serves this process's own client, like any other client. The hub's
-// shared parts stay open at least until own returns.
+// runHubWith runs the hub in this process, and calls own once, in a goroutine, to serve this process's own client. The
+// hub does not end before own returns. runHubWith returns the errors of own and of the hub.
 func (s *hubFinder) runHubWith(ctx context.Context, l *hubLease, own func(context.Context, *hub) error) error {
 	var fault error
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -288,7 +291,7 @@ func (s *hubFinder) runHubWith(ctx context.Context, l *hubLease, own func(contex
 	return errors.Join(fault, err)
 }
 
-// serveOwnClient attaches the hub's own client and calls serve with it.
+// serveOwnClient attaches this process's own client to the hub and calls serve, which serves the client.
 func (h *hub) serveOwnClient(ctx context.Context, said hello, serve func(context.Context,
 	*attachedClient) error) error {
 	g, err := h.attachClient(ctx, said, nil)
@@ -306,8 +309,8 @@ func (h *hub) serveOwnClient(ctx context.Context, said hello, serve func(context
 	return serve(ctx, g)
 }
 
-// attachNext connects to the next hub. If there is none, this process becomes the hub in the background, and its own
-// client attaches like any other client.
+// attachNext connects to the next hub. If there is none, this process becomes the hub in the background, and attachNext
+// connects to it.
 func (s *hubFinder) attachNext(ctx context.Context, said hello) (*lineConn, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -330,8 +333,8 @@ func (s *hubFinder) attachNext(ctx context.Context, said hello) (*lineConn, erro
 	}
 }
 
-// waitForHub waits until the hub that this process became in the background has ended. That hub runs as long as other
-// clients need it.
+// waitForHub waits until the hub that this process became in the background has ended, and returns its error. That hub
+// runs as long as other clients need it. If this process did not become a hub, waitForHub returns immediately.
 func (s *hubFinder) waitForHub() error {
 	if s.hub != nil {
 		s.hub.release()

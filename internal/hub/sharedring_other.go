@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// A sharedRing is memory that two processes share. This system does not support it: all messages pass through the shim.
+// A sharedRing is memory that a shim and the hub share. This system does not support it, so the shim itself passes all
+// messages.
 type sharedRing struct{}
 
 func newSharedRing() (*sharedRing, *os.File, error)        { return nil, nil, errNoFilePassing }

@@ -18,17 +18,18 @@ import (
 
 // A sharedRing is memory that a shim and the hub share. It has two parts. The inbox is the buffer into which the hub
 // reads the client's input; it contains bytes that are not recorded yet. The ring contains records of the lines in both
-// directions. Both parts remain readable when one of the processes dies, and using them needs no system call. At any
-// time each process can find out everything that the other one has read or written.
+// directions. If one of the two processes dies, the other process can still read both parts. So it knows at any time
+// what the dead process had read or written. Using the parts needs no system call.
 type sharedRing struct {
 	memory []byte
-	// ring is the memory of the ring. written counts all bytes that were ever written to it, and read all bytes that
-	// were ever read from it.
+	// ring is the memory of the ring. written counts all bytes that were ever written to the ring, and read counts all
+	// bytes that were ever read from it.
 	ring          []byte
 	written, read *atomic.Uint64
-	// inbox is the memory of the inbox. inboxRead counts all bytes that were ever read into it, and inboxConsumed the
-	// bytes of recorded lines. Outside of that range the inbox is zero, and no line contains a zero byte. So a byte
-	// that a dying hub has read but not counted can be recognised.
+	// inbox is the memory of the inbox. inboxRead counts all bytes of input that were ever read into it, and
+	// inboxConsumed counts the bytes that were removed from it. The bytes between these two positions are in use; all
+	// other bytes of the inbox are zero, and no line contains a zero byte. So a byte that a dying hub has read but not
+	// counted can be recognised.
 	inbox                    []byte
 	inboxRead, inboxConsumed *atomic.Uint64
 
@@ -46,7 +47,7 @@ const (
 	recordHeadSize = 5
 )
 
-// newSharedRing creates a ring in a file without a name, and returns both.
+// newSharedRing creates a ring in a file without a name, and returns the ring and the file.
 func newSharedRing() (*sharedRing, *os.File, error) {
 	f, err := newMemFile("drawbridge-ring")
 	if err == nil {
@@ -63,7 +64,7 @@ func newSharedRing() (*sharedRing, *os.File, error) {
 	return s, f, nil
 }
 
-// openSharedRing maps the file of a ring, which usually another process created.
+// openSharedRing maps the file of a ring into memory. Usually another process created the file.
 func openSharedRing(f *os.File) (*sharedRing, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -95,8 +96,9 @@ func (s *sharedRing) close() {
 // closed reports whether the memory was unmapped.
 func (s *sharedRing) closed() bool { return s.memory == nil }
 
-// putRecord appends a record. ok is false if the ring has no room until the other process has read. full reports
-// whether the other process should read soon.
+// putRecord appends a record to the ring. It returns ok = false if the ring has no room; then the other process must
+// read the ring first. full reports whether the ring is more than half full, so that the other process should read it
+// soon.
 func (s *sharedRing) putRecord(kind byte, text []byte) (ok, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +115,7 @@ func (s *sharedRing) putRecord(kind byte, text []byte) (ok, full bool) {
 	return true, used+need > ringSize/2
 }
 
-// readRecords calls each with all records in the ring and removes them.
+// readRecords calls each with every record in the ring, in order, and removes the records.
 func (s *sharedRing) readRecords(each func(kind byte, text []byte)) {
 	at, written := s.read.Load(), s.written.Load()
 	for at+recordHeadSize <= written && written-at <= ringSize {
@@ -131,7 +133,8 @@ func (s *sharedRing) readRecords(each func(kind byte, text []byte)) {
 	s.read.Store(written)
 }
 
-// loadInbox copies input that an earlier hub has read into a new inbox. The input was in an inbox before, so it fits.
+// loadInbox copies rest, input that an earlier hub has read but not recorded, into a new inbox. rest was in an inbox
+// before, so it fits.
 func (s *sharedRing) loadInbox(rest []byte) {
 	copyToRing(s.inbox, s.inboxRead.Load(), rest)
 	s.inboxRead.Add(uint64(len(rest)))
@@ -140,7 +143,7 @@ func (s *sharedRing) loadInbox(rest []byte) {
 // errInboxFull reports that a line is longer than the inbox.
 var errInboxFull = errors.New("the inbox is full")
 
-// fillInbox reads once from the input into the inbox.
+// fillInbox reads once from the input into the inbox. It returns errInboxFull if the inbox has no room.
 func (s *sharedRing) fillInbox(in io.Reader) error {
 	come := s.inboxRead.Load()
 	free := inboxSize - (come - s.inboxConsumed.Load())
@@ -159,7 +162,8 @@ func (s *sharedRing) fillInbox(in io.Reader) error {
 	return err
 }
 
-// nextLine returns a copy of the next whole line with its line feed. The line stays in the inbox until consumeInbox.
+// nextLine returns a copy of the next whole line in the inbox, with its line feed. The line stays in the inbox until
+// consumeInbox removes it. nextLine returns false if the inbox has no whole line.
 func (s *sharedRing) nextLine() ([]byte, bool) {
 	gone, come := s.inboxConsumed.Load(), s.inboxRead.Load()
 	for at := max(s.scanned, gone); at < come; {
@@ -191,11 +195,11 @@ func (s *sharedRing) consumeInbox(n int) {
 	s.inboxConsumed.Store(gone + uint64(n))
 }
 
-// inboxOffset returns the position of the inbox's first byte in the client's input as a whole.
+// inboxOffset returns the position of the inbox's first byte, counted from the first byte that was ever in this inbox.
 func (s *sharedRing) inboxOffset() uint64 { return s.inboxConsumed.Load() }
 
-// unconsumedInbox returns the content of the inbox from a position on: the counted bytes, and bytes that a dying hub
-// has read but not counted.
+// unconsumedInbox returns the content of the inbox from a position on. This includes bytes that a dying hub has read
+// into the inbox but not counted in inboxRead.
 func (s *sharedRing) unconsumedInbox(from uint64) []byte {
 	from = max(from, s.inboxConsumed.Load())
 	end := s.inboxRead.Load()

@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A shimClient is an MCP client whose input and output the shim passes to the hub. While there is a hub, the shim
-// itself neither reads nor writes these files. Only one goroutine uses the fields.
+// A shimClient is the shim's side of the conversation with an MCP client whose input and output the shim passes to the
+// hub. While there is a hub, the shim itself neither reads nor writes these files. Only one goroutine uses the fields.
 type shimClient struct {
 	in, out *os.File
 	conv    *conversation
@@ -21,17 +21,17 @@ type shimClient struct {
 	// hubLines delivers the hub's lines and is closed when the hub is gone.
 	hubLines chan []byte
 	ring     *sharedRing
-	// inputOffset is the position in the input up to which the ring has records. eof is set if the input has ended
-	// there.
+	// inputOffset is the position in the input up to which the ring contains records, counted from the first byte in
+	// the ring's inbox. eof is set if the input has ended there.
 	inputOffset uint64
 	eof         bool
 	// unrecordedInput is input that an earlier hub has read but not recorded.
 	unrecordedInput []byte
-	// answeredNext are the ids of requests whose responses the hub is about to write. The requests count as answered
-	// with the next recWriting record: if the hub dies before that record, it has written nothing.
+	// answeredNext are the ids of requests whose responses the hub is about to write. The next recWriting record marks
+	// these requests as answered. If the hub dies before that record, it has written nothing.
 	answeredNext [][]byte
-	// readPart and largeRequests belong to a line that the hub is about to record. They become effective with the next
-	// recRead record.
+	// readPart and largeRequests contain data of a line that the hub is recording in several records. The next recRead
+	// record, the last one of the line, makes them effective.
 	readPart      []byte
 	largeRequests []pendingRequest
 	// replayTimeout is the time limit for the responses to a repeated session setup. See the constant of the same name.
@@ -64,14 +64,14 @@ func (c *shimClient) serve(ctx context.Context, attach func(context.Context) (*l
 	}
 }
 
-// completeHello sets the shim's fields of a hello for the next hub.
+// completeHello sets the fields of a hello for the next hub that depend on the kind of shim and on the conversation.
 func (c *shimClient) completeHello(said hello) hello {
 	said.PassesFiles, said.HubNumber = true, c.conv.nextHubNumber()
 	return said
 }
 
-// isOver reports whether the conversation is over. After the end of the client's input, one more hub may be used for
-// open requests.
+// isOver reports whether the conversation is over. After the end of the client's input, one more hub may be used to
+// answer the open requests.
 func (c *shimClient) isOver() bool {
 	done := c.conv.openRequests() == 0 && c.conv.unsureLines == nil
 	over := c.eof && (c.lastTry || done)
@@ -79,8 +79,8 @@ func (c *shimClient) isOver() bool {
 	return over
 }
 
-// serveHub passes the client's files to a hub, and waits until the hub is gone or has sent everything. It returns an
-// error if the client is gone, or if no shared memory can be created.
+// serveHub passes the client's files to a hub, and waits until the hub closes the connection. It returns an error if
+// the client is gone, or if no shared memory can be created.
 func (c *shimClient) serveHub(hub *lineConn) error {
 	defer hub.conn.Close()
 	ring, file, err := newSharedRing()
@@ -115,9 +115,9 @@ func (c *shimClient) serveHub(hub *lineConn) error {
 	return err
 }
 
-// releaseRing closes the ring of the last hub. It must be called when the next hub exists, or when there will be none.
-// Before that, the last hub may still read and write, even after its connection was closed. It has certainly ended only
-// when the next hub holds the lock.
+// releaseRing reads the remaining records in the ring of the last hub, and closes the ring. It must be called when the
+// next hub exists, or when there will be no other hub. Before that, the last hub may still read and write, even after
+// its connection was closed. Only when the next hub holds the lock, the last hub has certainly ended.
 func (c *shimClient) releaseRing() {
 	if c.ring == nil {
 		return
@@ -168,8 +168,9 @@ func (c *shimClient) awaitMessage(awaited func(mcp.Message) bool) bool {
 	}
 }
 
-// resumeAt repeats the session setup at the hub, sends error responses to lost requests, and repeats the requests that
-// are safe to repeat. Then it tells the hub to read the client's input.
+// resumeAt continues the conversation at a new hub. It repeats the session setup, sends error responses to the client
+// for lost requests, and repeats the requests that are safe to repeat. Then it asks the hub to read the client's input.
+// moved reports whether the previous hub asked the client to move.
 func (c *shimClient) resumeAt(moved bool) error {
 	first, _ := c.conv.replaySession()
 	c.hub.writeLines(first)
@@ -224,11 +225,12 @@ func (c *shimClient) handleNotice(text []byte) {
 	}
 }
 
-// closeWriteFunc returns a function that ends a move that takes too long. It closes only the writing side of the
-// connection. The hub then releases the client's output before another hub writes to it.
+// closeWriteFunc returns a function that closes the writing side of the connection to the hub. It is called when a move
+// takes longer than moveTime. The reading side stays open: when the hub closes it, the hub no longer uses the client's
+// output, and another hub may write to it.
 func closeWriteFunc(hub *lineConn) func() { return func() { _ = hub.conn.CloseWrite() } }
 
-// readRing applies the records in the ring.
+// readRing reads the records in the ring and updates the conversation by them.
 func (c *shimClient) readRing() {
 	c.ring.readRecords(func(kind byte, text []byte) {
 		switch kind {
@@ -261,7 +263,8 @@ func (c *shimClient) readRing() {
 	})
 }
 
-// applyRead applies a recRead record: the end position of a line in the client's input, and the line.
+// applyRead updates the conversation by a recRead record, which contains a line of the client and the end position of
+// the line in the input.
 func (c *shimClient) applyRead(text []byte) {
 	if len(text) < 8 {
 		return
@@ -274,7 +277,7 @@ func (c *shimClient) applyRead(text []byte) {
 	c.readPart, c.largeRequests = nil, nil
 }
 
-// lostRequests returns the open requests, for use when there is no further hub.
+// lostRequests returns the open requests. It is used when there will be no other hub.
 func (c *shimClient) lostRequests() (lost []pendingRequest) {
 	for _, f := range c.conv.pending {
 		lost = append(lost, f)

@@ -13,8 +13,8 @@ func listenUnix(path string) (*net.UnixListener, error) {
 	return net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 }
 
-// checkSocketOwner returns nil: this system cannot report the owner, and the permissions of the directory decide who
-// can create a socket in it.
+// checkSocketOwner returns nil, because this system cannot report the owner of a socket. The permissions of the
+// directory decide who can create a socket in it.
 func checkSocketOwner(string) error { return nil }
 
 var errNoFilePassing = errors.New("this system passes no open files on: serve over HTTP before anything else serves")

@@ -39,7 +39,7 @@ func checkSocketOwner(path string) error {
 	return nil
 }
 
-// sendFile sends one byte, and an open file with it.
+// sendFile sends one byte over the connection, and with it the open file f.
 func sendFile(c *net.UnixConn, f *os.File) error {
 	_, _, err := c.WriteMsgUnix([]byte{'\n'}, syscall.UnixRights(fileDescriptor(f)), nil)
 	return err

@@ -24,7 +24,8 @@ type State struct {
 	Memory  int64    `json:"memory"`
 	Clients []Client `json:"clients"`
 	Servers []Server `json:"servers"`
-	// Callers are the activities of the clients, by principal and declared name, including clients of HTTP endpoints.
+	// Callers are the numbers of sessions and calls of each client, identified by principal and declared name. They
+	// include the clients of HTTP endpoints.
 	Callers []server.ClientActivity `json:"callers"`
 	// Models is the status of the models that the search for tools uses in addition to word search.
 	Models gateway.ModelStatus `json:"models,omitzero"`
@@ -32,7 +33,7 @@ type State struct {
 
 // A Client is a client that the hub serves.
 type Client struct {
-	// PID is the id of the client's "serve" process: the hub itself or a shim.
+	// PID is the id of the client's "drawbridge serve" process, which is the hub itself or a shim.
 	PID int `json:"pid"`
 	// Host is the name of the program that started this process; empty if unknown.
 	Host string `json:"host,omitempty"`
@@ -57,10 +58,11 @@ type Server struct {
 // A ReloadReport is the result of a reload for all clients together.
 type ReloadReport struct {
 	gateway.Changes
-	// Errors are the errors that were found. A configuration with an error is not changed.
+	// Errors are the errors of the reload. If there is an error in the configuration of a gateway, that gateway is not
+	// changed.
 	Errors []string `json:"errors,omitempty"`
-	// MovedClients is the number of clients that must attach again, because their configuration now differs from that
-	// of the other clients of their gateway.
+	// MovedClients is the number of clients that must attach again. The configuration of such a client now differs from
+	// the configuration of the other clients of its gateway.
 	MovedClients int `json:"moved,omitempty"`
 	// Listed are the servers that were listed again. Away are the servers that could not be listed because they are not
 	// connected; they are listed when they start.
@@ -76,13 +78,13 @@ func ReadState(o Options) (State, error) {
 	return s, err
 }
 
-// Reload asks the hub to read the configuration again. The error is ErrNoHub if no hub runs.
+// Reload asks the hub to read the configurations of all clients again. The error is ErrNoHub if no hub runs.
 func Reload(o Options) (ReloadReport, error) {
 	return requestReload(o, o.newHello(wantReload), connectTimeout)
 }
 
-// Relist asks the hub to list the named connected servers again, or all of them if none is named, and then to reload.
-// Decisions of a person about definitions are then applied to the current definitions.
+// Relist asks the hub to list the named servers again, or all servers if none is named, and then to reload. It lists
+// only connected servers. A person's decision about a changed definition is then applied to the current definition.
 func Relist(o Options, servers ...drawbridge.ServerID) (ReloadReport, error) {
 	said := o.newHello(wantReload)
 	said.Relist, said.Servers = true, servers
@@ -94,7 +96,8 @@ func requestReload(o Options, said hello, limit time.Duration) (r ReloadReport, 
 	return r, err
 }
 
-// relistTime is the time limit for listing the servers again. A listing that arrives later is applied when it arrives.
+// relistTime is the time limit for listing the servers again. A listing that arrives later is used when it arrives, but
+// is not in the report.
 const relistTime = 30 * time.Second
 
 // Logs calls each with the last lines that a server wrote to standard error. If follow is set, it also calls each with
@@ -112,15 +115,15 @@ func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, e
 // ErrNoHub reports that no hub of the store runs.
 var ErrNoHub = errNoHub
 
-// background returns the context for a command that sends one request and waits. A time limit ends the request, and an
-// interrupt ends the process.
+// background returns the context for a command that sends one request to the hub and waits. A time limit ends the
+// request, and an interrupt ends the whole process.
 func background() context.Context { return context.Background() }
 
-// errAnswered makes requestLines stop after a line.
+// errAnswered is the error that take returns to make requestLines stop after a line.
 var errAnswered = errors.New("the answer is complete")
 
-// requestLine sends a hello and calls take with the one line of the response. The error is errNoHub if the hub ends
-// before it responds.
+// requestLine sends a hello to the hub and calls take with the one line of the response. The error is errNoHub if no
+// hub runs, or if the hub ends before it responds.
 func requestLine(ctx context.Context, o Options, said hello, limit time.Duration, take func([]byte) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -136,8 +139,8 @@ func requestLine(ctx context.Context, o Options, said hello, limit time.Duration
 	return err
 }
 
-// requestLines sends a hello and calls take with each line of the response, until take returns an error or the
-// connection ends.
+// requestLines sends a hello to the hub and calls take with each line of the response. It ends when take returns an
+// error, which it returns, or when the connection ends.
 func requestLines(ctx context.Context, o Options, said hello, take func([]byte) error) error {
 	s, err := newHubFinder(o)
 	if err != nil {
@@ -226,8 +229,8 @@ func tokensOf(g *gateway.Gateway) map[drawbridge.ServerID]int {
 	return size
 }
 
-// welcomeWith returns the gateways with a server and sends the welcome. If no gateway has the server, it sends a
-// refusal and returns no gateways.
+// welcomeWith returns the gateways that have a server of this name, and sends the welcome. If no gateway has the
+// server, it sends a refusal and returns no gateways.
 func (h *hub) welcomeWith(id drawbridge.ServerID, l *lineConn) ([]*sharedGateway, error) {
 	gateways := h.gatewaysWith(id)
 	if len(gateways) == 0 {
@@ -236,7 +239,7 @@ func (h *hub) welcomeWith(id drawbridge.ServerID, l *lineConn) ([]*sharedGateway
 	return gateways, l.sendWelcome(os.Getpid(), nil)
 }
 
-// sendLogs handles the verb logs.
+// sendLogs handles the verb logs: it sends the lines of a server's standard error.
 func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 	id := drawbridge.ServerID(said.Server)
 	gateways, err := h.welcomeWith(id, l)
@@ -257,8 +260,8 @@ func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 	return err
 }
 
-// sendReload handles the verb reload. It rechecks the callers of the HTTP endpoints after the response, because
-// requests to issuers may take long and do not change the response.
+// sendReload handles the verb reload. After the response, it verifies the callers of the HTTP endpoints again. This is
+// done last, because the requests to issuers may take long and do not change the response.
 func (h *hub) sendReload(ctx context.Context, said hello, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -276,8 +279,9 @@ func (h *hub) sendReload(ctx context.Context, said hello, l *lineConn) error {
 	return err
 }
 
-// relist lists servers of all gateways again. It runs before a reload, which vets the listings again: a person's
-// decision may refer to a newer listing. Clients can attach during a relist.
+// relist lists the named servers of all gateways again and adds the results to all. It runs before the reload. The
+// reload vets the listings again by a person's decision, which may refer to a newer listing. Clients can attach during
+// relist.
 func (h *hub) relist(ctx context.Context, servers []drawbridge.ServerID, all *ReloadReport) {
 	ctx, cancel := context.WithTimeout(ctx, relistTime)
 	defer cancel()
@@ -304,9 +308,9 @@ func (h *hub) recheckCallers(ctx context.Context) {
 	}
 }
 
-// reloadAll reloads every gateway. Clients whose configuration now differs from that of their gateway are asked to
-// attach again. The returned report is all with the results added. The error is the error of ctx: then the report is
-// incomplete.
+// reloadAll reloads every gateway. A client whose configuration now differs from the configuration of its gateway is
+// asked to attach again. The returned report is all with the results added. If ctx has ended, the report is incomplete
+// and the error is the error of ctx.
 func (h *hub) reloadAll(ctx context.Context, all ReloadReport) (ReloadReport, error) {
 	h.attachMu.Lock()
 	defer h.attachMu.Unlock()
@@ -360,7 +364,7 @@ func (h *hub) reloadGateway(ctx context.Context, t *sharedGateway, all *ReloadRe
 	}
 }
 
-// fingerprint returns the fingerprint of a client's current configuration.
+// fingerprint reads a client's configuration again and returns its fingerprint.
 func (h *hub) fingerprint(ctx context.Context, g *attachedClient) (string, error) {
 	read, err := h.shared.LoadConfig(ctx, g.config)
 	if err != nil {
@@ -369,8 +373,8 @@ func (h *hub) fingerprint(ctx context.Context, g *attachedClient) (string, error
 	return read.Fingerprint()
 }
 
-// configOwner returns the client whose configuration a gateway uses: the hub's own client, which cannot attach again,
-// or else the oldest client.
+// configOwner returns the client whose configuration a gateway uses. It is the hub's own client, which cannot attach
+// again, or else the oldest client; nil if there are no clients.
 func configOwner(clients []*attachedClient) *attachedClient {
 	i := slices.IndexFunc(clients, func(g *attachedClient) bool { return g.shim == nil })
 	switch {

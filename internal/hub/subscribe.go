@@ -11,9 +11,10 @@ import (
 )
 
 // A Change is a line of the response to the verb subscribe. It contains the complete new list of one kind. The first
-// lines contain the current state.
+// three lines contain the current lists.
 type Change struct {
-	// Kind is "approvals", "servers" or "clients". Only the field of that name is set; it is absent for an empty list.
+	// Kind is "approvals", "servers" or "clients". Only the field with that name is set; it is missing if the list is
+	// empty.
 	Kind      string              `json:"change"`
 	Approvals []admin.PendingCall `json:"approvals,omitempty"`
 	Servers   []Server            `json:"servers,omitempty"`
@@ -23,8 +24,9 @@ type Change struct {
 // subscribeInterval is the interval at which the hub compares its state with the state that a subscriber has received.
 const subscribeInterval = 300 * time.Millisecond
 
-// Subscribe calls each with every change of the pending approvals, the servers and the clients of the hub, until ctx
-// ends or each returns an error. The error is ErrNoHub if no hub runs, if the hub is too old, or if the hub ended.
+// Subscribe calls each with every change of the pending approvals, the servers and the clients of the hub. It stops
+// when ctx ends or each returns an error. The error is ErrNoHub if no hub runs, if the hub is too old, or if the hub
+// ended.
 func Subscribe(ctx context.Context, o Options, each func(Change) error) error {
 	err := requestLines(ctx, o, o.newHello(wantSubscribe), func(text []byte) error {
 		var c Change
@@ -44,7 +46,7 @@ func Subscribe(ctx context.Context, o Options, each func(Change) error) error {
 	return err
 }
 
-// sendChanges handles the verb subscribe until the peer closes the connection.
+// sendChanges handles the verb subscribe: it sends changes of the hub's state until the peer closes the connection.
 func (h *hub) sendChanges(ctx context.Context, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -80,8 +82,8 @@ func (h *hub) sendChanges(ctx context.Context, l *lineConn) error {
 	}
 }
 
-// sendIfChanged sends a change unless the peer already has the same state, which sent stores by kind. Memory is not
-// compared, because it changes constantly.
+// sendIfChanged sends the list in c, unless it equals the last list of the same kind that the peer has received. sent
+// holds the last list of each kind. Memory is not compared, because it changes constantly.
 func (l *lineConn) sendIfChanged(c Change, sent map[string][]byte) error {
 	compared := c
 	compared.Servers, compared.Clients = nil, nil

@@ -12,15 +12,16 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quietPeriod is how long the files must be unchanged before they are read, because editors write a file several times.
+// quietPeriod is how long the configuration files must be unchanged before they are read, because editors write a file
+// several times.
 const quietPeriod = 100 * time.Millisecond
 
-// rescanInterval is the interval between searches for files and directories that were created where no watch was
-// possible.
+// rescanInterval is the interval between two searches for configuration files in directories that could not be watched
+// when they did not exist.
 const rescanInterval = 5 * time.Second
 
-// watchConfig reloads the configuration when one of its files changes, until ctx ends. It watches directories instead
-// of files, because editors replace files.
+// watchConfig reloads the configurations of all clients when one of their files changes, until ctx ends. It watches
+// directories instead of files, because editors replace files.
 func (h *hub) watchConfig(ctx context.Context) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -76,8 +77,8 @@ func (h *hub) logReload(r ReloadReport) {
 	}
 }
 
-// watchConfigFiles watches the directories of all configuration files of the clients, and returns the paths of these
-// files. more reports whether a directory was added to the watch.
+// watchConfigFiles watches the directories of the configuration files of all clients, and returns the paths of these
+// files. more reports whether it began to watch another directory.
 func (h *hub) watchConfigFiles(w *fsnotify.Watcher) (files []string, more bool) {
 	h.mu.Lock()
 	clients := slices.Clone(h.clients)

@@ -43,7 +43,8 @@ func isInWordList(list, word string) bool {
 	return word != "" && strings.Contains(list, " "+word+" ")
 }
 
-// An addressRole is a set of the roles that a word can have in naming the addressee of a text.
+// An addressRole is a set of roles that a word can have in the phrase that names the addressee of a text. For example,
+// "dear" has the role roleOpening.
 type addressRole uint8
 
 const (
@@ -54,7 +55,8 @@ const (
 	roleDuty
 )
 
-// addAddressRoles adds the words of the lists above to the map of word facts, each with its roles.
+// addAddressRoles adds the words of modelNames, foreignModelNames, openingWords, relationWords and dutyWords to the map
+// of word facts, each with its roles.
 func addAddressRoles(all map[string]wordFact) {
 	for list, is := range map[string]addressRole{modelNames: roleModelName, foreignModelNames: roleForeignName,
 		openingWords: roleOpening, relationWords: roleRelation, dutyWords: roleDuty} {
@@ -66,8 +68,8 @@ func addAddressRoles(all map[string]wordFact) {
 	}
 }
 
-// addresseeOf returns one of the address constants. It tells whether a sentence speaks to the model that reads it,
-// states duties of models, or does neither.
+// addresseeOf reports whether a sentence speaks to the model that reads it, states duties of models, or does neither.
+// The result is one of the address constants, such as addressModels.
 func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	named := addressRole(0)
 	for i := range sentence {
@@ -144,8 +146,8 @@ func hasModelName(sentence []textWord) bool {
 	return false
 }
 
-// isLooseModelName reports whether w is the word "model" without "AI" or "language" before it. Such a word may mean
-// something else, for example a data model.
+// isLooseModelName reports whether w is the word "model" without "AI" or "language" before it. before is the folded
+// word before w. Such a word may mean something else, for example a data model.
 func isLooseModelName(w *textWord, before string) bool {
 	return strings.HasPrefix(w.folded, "model") && !isInWordList(" language ai ", before)
 }

@@ -24,8 +24,8 @@ func (b *ByteSet) intersects(others *ByteSet) bool {
 	return b[0]&others[0]|b[1]&others[1]|b[2]&others[2]|b[3]&others[3] != 0
 }
 
-// hasRunOf reports whether a text has n successive bytes whose classes intersect the set of. A run of n bytes always
-// covers an index that is a multiple of n, so only the surroundings of these indexes are searched.
+// hasRunOf reports whether a text has n successive bytes that each belong to one of the classes in of, see codeClasses.
+// A run of n bytes always covers an index that is a multiple of n, so only the bytes around these indices are examined.
 func hasRunOf(text string, of uint8, n int) bool {
 	for at := 0; at < len(text); at += n {
 		from, to := at, at
@@ -43,7 +43,7 @@ func hasRunOf(text string, of uint8, n int) bool {
 }
 
 // mayBeInPieces reports whether several successive words of a text may be the pieces of one Base64 code. It is a fast
-// filter before decodeChunkedBase64 and may report true for ordinary text.
+// filter before decodeChunkedBase64, and may return true for ordinary text.
 func mayBeInPieces(text string) bool {
 	n, odd := 0, 0 // odd counts the pieces with an upper-case letter or digit after the first byte
 	for i := 0; i < len(text); i++ {

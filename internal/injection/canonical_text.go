@@ -24,27 +24,27 @@ type cleanMode int
 
 const (
 	cleanDefinition cleanMode = iota
-	// cleanResult is for the results of calls. It keeps terminal colours, titles and links, large blank layout and
-	// private-use characters.
+	// cleanResult is for the results of calls. It does not remove terminal colours, titles and links, private-use
+	// characters, and moderate amounts of white space.
 	cleanResult
-	// cleanAll removes every invisible character, even those that a script needs. It removes all that the other modes
-	// remove.
+	// cleanAll removes every invisible character, even if a script needs it. It also removes everything that the other
+	// modes remove.
 	cleanAll
 )
 
 // CanonicalText returns the canonical form of a text of a tool definition, and the list of removed parts. It removes
 // invisible characters, characters that change how others are displayed, escape sequences, and long series of combining
 // marks. It also shortens white space that is long enough to move text out of the visible area. Characters that writing
-// systems need are not removed, so an honest text is returned unchanged. No letter is replaced by another. The function
-// is idempotent, and the result is never longer than the text.
+// systems need are not removed, so ordinary text is returned unchanged. No letter is replaced by another letter. The
+// function is idempotent, and the result is never longer than the text.
 func CanonicalText(text string) (string, []Removal) { return cleanText(text, cleanDefinition) }
 
 // CanonicalResultText is like CanonicalText, for the results of a server. It does not remove terminal colours, titles
 // and links, private-use characters, and moderate amounts of white space.
 func CanonicalResultText(text string) (string, []Removal) { return cleanText(text, cleanResult) }
 
-// maxCleanPasses is the largest number of passes over a text. A removal can make further characters removable, so the
-// text is cleaned until it stops changing; the last pass uses cleanAll.
+// maxCleanPasses is the number of passes over a text after which a last pass uses cleanAll. A removal can make further
+// characters removable, so a text is cleaned until a pass does not change it.
 const maxCleanPasses = 4
 
 func cleanText(text string, how cleanMode) (string, []Removal) {
@@ -124,7 +124,7 @@ func (c *textCleaner) cleanOnce() string {
 	return string(c.out)
 }
 
-// cleanRune keeps or removes the character at offset i, and returns the number of input bytes that it handled.
+// cleanRune copies or removes the character at offset i, and returns the number of input bytes that it handled.
 func (c *textCleaner) cleanRune(i int) int {
 	r, size := utf8.DecodeRuneInString(c.in[i:])
 	switch {
@@ -176,7 +176,8 @@ func (c *textCleaner) noteRemoval(kind string, at int, hidden string) {
 }
 
 // cleanReturn handles the carriage return at offset i. It does not change "\r\n", and replaces a single "\r" by "\n".
-// On a terminal, the text after a single "\r" would overwrite the line. In results, a single "\r" is not replaced.
+// On a terminal, the text after a single "\r" would overwrite the line. In the results of calls, a single "\r" is not
+// replaced.
 func (c *textCleaner) cleanReturn(i int) int {
 	switch {
 	case strings.HasPrefix(c.in[i:], "\r\n"):
@@ -192,8 +193,8 @@ func (c *textCleaner) cleanReturn(i int) int {
 	return 1
 }
 
-// Limits of white space in one run. Longer runs move the following text out of the visible area and are shortened. Runs
-// shorter than shortSpaceRun need no check.
+// Limits of white space in one run. A longer run could move the following text out of the visible area, and is
+// shortened. A run shorter than shortSpaceRun needs no check.
 const (
 	shortSpaceRun       = 12
 	maxSpaces           = 40
@@ -202,7 +203,7 @@ const (
 	maxResultBlankLines = 30
 )
 
-// cleanSpace keeps the run of white space at offset i, or replaces an overlong run by one space or up to two line
+// cleanSpace copies the run of white space at offset i. It replaces an overlong run by one space or by up to two line
 // ends.
 func (c *textCleaner) cleanSpace(i int) int {
 	end, lines := i, 0
@@ -252,8 +253,8 @@ func (c *textCleaner) isTablePadding(from, to int) bool {
 	return (start > 0 || from <= most) && strings.HasPrefix(strings.TrimLeft(row[start:], " \t"), "|")
 }
 
-// cleanInvisible keeps the invisible character at offset i if a writing system needs it there. Otherwise it removes the
-// whole run of invisible characters, decodes the hidden text, and adds a Removal.
+// cleanInvisible copies the invisible character at offset i if a writing system needs it there. Otherwise it removes
+// the whole run of invisible characters, decodes the hidden text, and adds a Removal.
 func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 	if c.how != cleanAll {
 		if n := c.keepFlag(i, r); n > 0 {
@@ -315,8 +316,8 @@ func (c *textCleaner) keepFlag(i int, r rune) int {
 	return n
 }
 
-// isInvisibleAllowed reports whether the invisible rune r at offset i is legitimate between the last kept rune and the
-// visible rune next.
+// isInvisibleAllowed reports whether the invisible rune r at offset i is legitimate between two runes: the last rune
+// that was not removed, and the visible rune next.
 func (c *textCleaner) isInvisibleAllowed(i int, r, next rune) bool {
 	prev := c.prev
 	switch {

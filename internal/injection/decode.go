@@ -22,7 +22,7 @@ type DecodedText struct {
 	At, End int
 }
 
-// maxDecoded is the largest number of encoded parts that one decoder returns for a text. minCode is the smallest length
+// maxDecoded is the maximum number of encoded parts that one decoder returns for a text. minCode is the minimum length
 // of an encoded part, in characters.
 const (
 	maxDecoded = 64
@@ -31,8 +31,8 @@ const (
 
 // DecodeAll finds the encoded parts of a text and returns each with its decoded form, so that an instruction cannot
 // hide in an encoding. It knows Base64, Base32, Base85, hexadecimal, binary digits, decimal character codes, percent
-// and other escapes, HTML entities, Morse, Braille and the NATO radio alphabet ("alfa bravo"). The parameter has is
-// the set of bytes of the text; decoders whose bytes are missing are skipped.
+// and other escapes, HTML entities, Morse, Braille and the NATO radio alphabet ("alfa bravo"). The parameter has is the
+// set of bytes that occur in the text. A decoder whose typical bytes are missing is skipped.
 func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
 	if len(text) < 12 { // the shortest code: four escapes of three bytes
 		return nil
@@ -77,8 +77,8 @@ func decodeEscapedWriting(text string, has *ByteSet) (found []DecodedText) {
 // that separate encoded numbers. pieceSpacers are the bytes that separate the pieces of chunked Base64.
 var writingLeads, numberSpacers, pieceSpacers = BytesOf(`%\U=&`), BytesOf(codeGaps), BytesOf(" \n\t\r\v\f")
 
-// escapeWritings lists the kinds of escapes that decodeEscapedWriting decodes. An escape starts with sign. A text with
-// fewer than fewest signs is not decoded. The function undo returns the text with its escapes decoded.
+// escapeWritings lists the kinds of escapes that decodeEscapedWriting decodes. An escape starts with sign. A text is
+// decoded only if it contains at least fewest signs. The function undo returns the text with its escapes decoded.
 var escapeWritings = [...]struct {
 	how, sign string
 	fewest    int
@@ -263,7 +263,7 @@ func decodeBase64(enc *base64.Encoding, run string) string {
 }
 
 // probeLength is the number of characters that are decoded first as a cheap test. Most runs are not encoded text, and
-// their first bytes already decode to something unreadable.
+// already the bytes that their first characters decode to are not readable.
 const probeLength = 16
 
 func looksLikeHex(run string) bool {
@@ -420,7 +420,7 @@ var codeClasses = func() (of [256]uint8) {
 	return of
 }()
 
-// minNumbers is the smallest number of encoded letters that decodeNumbers accepts.
+// minNumbers is the minimum number of encoded letters in a sequence that decodeNumbers decodes.
 const minNumbers = 8
 
 // decodeNumbers decodes texts that encode each letter separately, with separators between the letters: hexadecimal

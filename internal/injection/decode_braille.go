@@ -14,7 +14,7 @@ func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 		found = append(found, DecodedText{"Braille", strings.Map(brailleLetter, text[from:min(to, len(text))]), from,
 			min(to, len(text))})
 	}
-	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // orders have e (echo) and t (tango)
+	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // most texts have e (echo) and t (tango)
 		found = append(found, decodeRadio(text)...)
 	}
 	if !has.intersects(&base85OnlySet) || !hasRunOf(text, codeToken, minBase85) {
@@ -100,7 +100,7 @@ var radioWords = map[string]bool{
 func decodeRadio(text string) (found []DecodedText) {
 	const fewest = 16
 	has := func(part string) bool { return strings.Contains(text, part) }
-	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // most orders contain the letters e and t
+	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // most texts contain the letters e and t
 		return nil
 	}
 	var b strings.Builder

@@ -11,15 +11,15 @@ import (
 
 // Disguised text is written in lookalike letters, with digits for letters, or in a simple cipher. A person would not
 // read such text, but a model decodes it, so a disguise is itself suspicious. The decoded text is inspected with the
-// strict limits of placeDecoded.
+// strict limits for placeDecoded.
 
 const (
-	minDisguised = 4  // disguised words that a sentence needs
-	minShifted   = 2  // common words in the same cipher that a sentence needs
-	maxDisguised = 16 // disguised parts that are decoded in one text
+	minDisguised = 4  // a sentence with fewer disguised words is not decoded
+	minShifted   = 2  // so many common words in a cipher reveal the cipher of a sentence
+	maxDisguised = 16 // maximum number of disguised parts that are decoded in a text
 )
 
-// findDisguised decodes the disguised parts of a text and returns the findings about the orders in them.
+// findDisguised decodes the disguised parts of a text and returns the findings about instructions to a model in them.
 func (in *Inspector) findDisguised(words []textWord, text string, where TextOrigin, depth int,
 	left *int) (found []Finding) {
 	plain := isASCII(text)
@@ -58,8 +58,8 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 	return found
 }
 
-// inspectDecoded inspects a decoded text. If the text contains an order, it returns one finding at the position of the
-// encoded part, otherwise nil.
+// inspectDecoded inspects a decoded text. If the text contains an instruction to a model, it returns one finding at the
+// position of the encoded part. Otherwise it returns nil.
 func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, left *int) []Finding {
 	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left, nil) {
 		if f.Act > ActionNote {
@@ -92,8 +92,8 @@ func undoUpsideDown(text string) string {
 	}, ReverseText(text))
 }
 
-// plainWords returns the words in plain letters, separated by spaces. Digits and signs are replaced by the letters
-// they stand for in words that the lexicon does not know.
+// plainWords returns the words in plain letters, separated by spaces. If the lexicon does not know a word, digits and
+// signs in it are replaced by the letters that they stand for.
 func (in *Inspector) plainWords(words []textWord) string {
 	var b strings.Builder
 	for i := range words {
@@ -132,7 +132,7 @@ func isFancyWord(raw string) bool {
 }
 
 // isLeetWord reports whether a word has a digit or one of "@$!" before a letter, as "s3nd". The name of a program may
-// look like this too, but rarely four words of one sentence.
+// look like this too, so findDisguised requires several such words in one sentence.
 func isLeetWord(raw string) bool {
 	inner := false
 	for i := range len(raw) {
@@ -149,7 +149,7 @@ func (in *Inspector) isKnownWord(w string) bool {
 	return in.scorer.known[w].kind != 0 || in.scorer.stemKind(w) != 0 || in.reader.lexicon.hasEntry(w)
 }
 
-// isMostlyEnglish reports whether at least four words, and at least half of all words, are in the lexicon.
+// isMostlyEnglish reports whether the lexicon contains at least four words, and at least half of all words, of a text.
 func (in *Inspector) isMostlyEnglish(text string) bool {
 	known, all := 0, 0
 	for w := range strings.FieldsFuncSeq(strings.ToLower(text),
@@ -180,7 +180,7 @@ func mapLetters(s string, move func(byte) byte) string {
 	}, s)
 }
 
-// mangledOrderWords are words that are frequent in attacks, in ROT13 or reversed.
+// mangledOrderWords are words that are frequent in attacks, written in ROT13 or from the end to the beginning.
 const mangledOrderWords = "vtaber cerivbhf vafgehpgvbaf vafgehpgvba cnffjbeq flfgrz frperg hfre gbby gur lbh naq perqragvnyf fraq erirny qvfertneq erongi suoiverp snoitcurtsni noitcurtsni drowssap terces resu eht dna uoy slaitnederc laever dragersid tpmorp dnes noitnem loot lla"
 
 // The values of wordFact.cipher that are not a shift. A value from 1 to 25 means a Caesar cipher: each letter is moved
@@ -266,8 +266,8 @@ func shiftOf(words []textWord) int {
 // escapedRun matches a run of at least twelve escapes of any kind. Each escape stands for a letter.
 var escapedRun = lazyregexp.New(`(?i)(?:(?:\\+u00|\\+x|%|=)[0-9a-f]{2}|&#(?:x[0-9a-f]{2}|[0-9]{2,3});){12,}`)
 
-// inspectEscapes decodes runs of escapes and returns the findings about orders in them. Plain letters need no escapes,
-// so a run of escaped letters is suspicious.
+// inspectEscapes decodes runs of escapes and returns the findings about instructions to a model in them. Plain letters
+// need no escapes, so a run of escaped letters is suspicious.
 func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, left *int) (found []Finding) {
 	const fewest = 12
 	if max(strings.Count(text, `\`), strings.Count(text, "%"), strings.Count(text, "="),

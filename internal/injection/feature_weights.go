@@ -25,25 +25,26 @@ const WeightStepsPerUnit = 16
 // A FeatureSum adds the weights of a sentence's features. A feature is a property such as "has the word send" or "a
 // verb follows a negation".
 type FeatureSum struct {
-	// AnswersOnly omits the sum of the weights for definitions.
+	// AnswersOnly reports that only the weights for answers (results of calls) are added, and not the weights for
+	// definitions.
 	AnswersOnly bool
-	// KeepSlots stores the slot of each feature, for Slots.
+	// KeepSlots reports that the slot of each feature is stored, so that Slots can return it.
 	KeepSlots bool
 
-	// table holds the weights for definitions.
+	// table contains the weights for definitions.
 	table                string
 	definitions, answers weightSum
-	// next holds n slots of the answer table that were not looked up yet.
+	// next contains n slots of the answer table whose weights were not looked up yet.
 	next [slotsPerLookup]uint32
 	n    int
 }
 
-// slotsPerLookup is the number of slots that are looked up together. The answer table does not fit in the processor
-// cache. Successive lookups can wait for memory at the same time.
+// slotsPerLookup is the number of slots that are looked up in a group. The answer table does not fit in the processor
+// cache. The lookups of a group can wait for memory at the same time.
 const slotsPerLookup = 128
 
-// A weightSum is the sum of the weights of the features looked up in one table, in steps. The slots are stored only on
-// request.
+// A weightSum is the sum of the weights of the features that were looked up in one table, in steps. The slots are
+// stored only if KeepSlots is set.
 type weightSum struct {
 	steps, features int
 	slots           []uint32
@@ -68,14 +69,14 @@ func (s *weightSum) weight() float64 {
 }
 
 // The sorts of features that AddWordPieces adds. They are used only in the table for answers. Sorts with lower numbers
-// are used in both tables.
+// are used in the tables for definitions and for answers.
 const (
 	featureWordStart = 16 + iota
 	featureTwoLetters
 	featureThreeLetters
 )
 
-// Add adds the feature of the given sort with the values a and b. A feature with one value passes 0 for b.
+// Add adds the feature of the given sort with the values a and b. For a feature with only one value, pass 0 for b.
 func (l *FeatureSum) Add(sort, a, b uint32) {
 	h := sort*0x9E3779B1 ^ a*0x85EBCA6B ^ b*0xC2B2AE35
 	h ^= h >> 15
@@ -93,7 +94,7 @@ func (l *FeatureSum) Add(sort, a, b uint32) {
 	l.n++
 }
 
-// addPending looks up the weights of the slots in next, adds them to the sum and empties next.
+// addPending looks up the weights of the slots in next, adds the weights to the sum, and empties next.
 func (l *FeatureSum) addPending() {
 	l.answers.add(answerWeights, l.next[:l.n], l.KeepSlots)
 	l.n = 0
@@ -105,8 +106,8 @@ func (l *FeatureSum) Slots() (definitions, answers []uint32) {
 	return l.definitions.slots, l.answers.slots
 }
 
-// AddWordPieces adds features for a folded word that is not in the list of kinds. The feature is the word's first five
-// letters, which the forms of a word share in most languages. In a script without spaces, AddWordPieces adds each
+// AddWordPieces adds features for a folded word that has no kind in kinds.txt. It adds the word's first five letters as
+// one feature, because the forms of a word share them in most languages. In a script without spaces, it adds each
 // sequence of two and three letters instead.
 func (l *FeatureSum) AddWordPieces(word string) {
 	const letters = 5
@@ -146,15 +147,15 @@ func (l *FeatureSum) addLetterRuns(word string) {
 	edge(len(word))
 }
 
-// AnswerWeight returns the weight of the features as a sentence of an answer. A weight above zero means that the
-// sentence is more similar to an order than to honest text.
+// AnswerWeight returns the weight of the features as a sentence of an answer (the result of a call). A weight above
+// zero means that the sentence is more similar to an instruction to a model than to honest text.
 func (l *FeatureSum) AnswerWeight() float64 {
 	l.addPending()
 	return l.answers.weight()
 }
 
-// DefinitionWeight returns the weight of the features as a sentence of a definition: the mean of the weights from both
-// tables. The tables were learned from different texts, and their mean makes fewer errors than either table alone.
+// DefinitionWeight returns the weight of the features as a sentence of a definition. It is the mean of the weights from
+// both tables. The tables were learned from different texts, and their mean makes fewer errors than either table alone.
 func (l *FeatureSum) DefinitionWeight() float64 {
 	return (l.definitions.weight() + l.AnswerWeight()) / 2
 }

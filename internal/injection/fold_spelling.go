@@ -91,12 +91,12 @@ func isLetterSign(c rune) bool {
 	return false
 }
 
-// minLettersApart is the smallest number of single letters that are joined to a word. minGlued is the smallest length
-// of a word that is split.
+// minLettersApart is the minimum number of successive single letters that are joined to a word. minGlued is the minimum
+// length of a word that is split, in bytes.
 const minLettersApart, minGlued = 5, 14
 
-// joinLetters joins words that are written letter by letter, such as "s e n d". The most frequent gap between the
-// letters counts as the gap inside a word; any other gap separates two words.
+// joinLetters joins words that are written letter by letter, such as "s e n d". The gap is the text between two
+// letters. The most frequent gap counts as the gap inside a word; any other gap separates two words.
 func (r *wordReader) joinLetters(words []textWord, text string) []textWord {
 	out := words[:0]
 	for i := 0; i < len(words); {
@@ -127,7 +127,7 @@ func (r *wordReader) joinLetters(words []textWord, text string) []textWord {
 	return out
 }
 
-// usualGap returns the most frequent gap between the letters.
+// usualGap returns the most frequent text between the successive single letters in words.
 func usualGap(words []textWord, text string) string {
 	seen := map[string]int{}
 	best := ""
@@ -182,7 +182,8 @@ func (r *wordReader) splitGlued(words []textWord) []textWord {
 	return out
 }
 
-// isMostlyLetters reports whether at least half of a word's bytes are letters. Numbers and digests are not split.
+// isMostlyLetters reports whether at least half of a word's bytes are letters. It returns false for numbers and
+// digests, which must not be split.
 func isMostlyLetters(folded string) bool {
 	letters := 0
 	for i := range len(folded) {
@@ -212,8 +213,8 @@ func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	return parts, covered
 }
 
-// countPieces returns the number of words at the beginning of words that are pieces of one word, such as "ig-no-re" or
-// "ign ore". It returns 1 if the first word is whole.
+// countPieces returns how many words at the beginning of words are pieces of one word, such as "ig-no-re" or "ign ore".
+// It returns 1 if the first word is not such a piece.
 func (r *wordReader) countPieces(words []textWord, text string) int {
 	const most = 6
 	if len(words) < 2 || words[0].at == words[1].at {
@@ -259,8 +260,8 @@ func isSignGap(gap string) bool {
 	return gap != "" && len(gap) <= 4 && !strings.ContainsAny(gap, " \n\t_/")
 }
 
-// arePieces reports whether the words are pieces of one word. If there are two words, neither may be a lexicon entry.
-// If there are more, at least one must not be an entry.
+// arePieces reports whether the words may be pieces of one word. If there are two words, neither may be a lexicon
+// entry. If there are more words, at least one must not be an entry.
 func (r *wordReader) arePieces(words []textWord) bool {
 	known := 0
 	for i := range words {

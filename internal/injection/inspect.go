@@ -41,28 +41,28 @@ func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
 		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale, phrases}, nil
 }
 
-// maxCodeDepth is the largest number of nested encodings that are decoded, such as Base64 inside hexadecimal.
+// maxCodeDepth is the maximum number of nested encodings that are decoded, such as Base64 inside hexadecimal.
 const maxCodeDepth = 3
 
 const (
-	// MaxDefinitionText is the number of bytes of a definition's text that are inspected. The caller must cut off the
-	// rest.
+	// MaxDefinitionText is the maximum number of bytes of a definition's text that are inspected. The caller must not
+	// show the text after them.
 	MaxDefinitionText = 64 << 10
-	// maxResultText is the number of bytes of a result that are inspected. A longer result is flagged.
+	// maxResultText is the maximum number of bytes of a result that are inspected. A longer result is flagged.
 	maxResultText = 1 << 20
 )
 
 // LookalikeRule is the name of the rule against words with lookalike letters.
 const LookalikeRule = "lookalikes"
 
-// Inspect returns the findings for a text in canonical form, sorted by offset. The parameter at selects the largest
-// weight of a sentence that does not count as an order. The function about returns the topic of the definition or
-// answer around the text; it is nil for a text without surroundings.
+// Inspect returns the findings for a text in canonical form, sorted by offset. where is the origin of the text. at is
+// the place of the text; it determines the weight above which a sentence counts as an instruction to a model. about
+// returns the topic of the definition or result around the text; it is nil for a text without other texts around it.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
 	return in.inspect(text, where, at, about, nil)
 }
 
-// inspect works like Inspect. If has is not nil, it also adds the concepts of the text's words to has.
+// inspect is like Inspect. If has is not nil, it also adds the concepts of the text's words to has.
 func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic,
 	has *concepts) []Finding {
 	most := maxResultText
@@ -80,8 +80,8 @@ func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about 
 	return withoutOverlaps(found)
 }
 
-// withoutOverlaps replaces overlapping findings of the same rule by one. This is the finding with the strongest action,
-// extended to the end of the findings that it replaces.
+// withoutOverlaps merges overlapping findings of the same rule. Of them it returns the finding with the strongest
+// action, extended to the end of the other findings.
 func withoutOverlaps(found []Finding) []Finding {
 	var out []Finding
 	for _, f := range found {
@@ -156,8 +156,8 @@ func hasActionable(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > ActionNote })
 }
 
-// hasOddWords reports in one pass whether the words justify a search by findReversed (turned) and by findDisguised
-// (dressed).
+// hasOddWords reports whether the text must be searched by findReversed (turned) and by findDisguised (dressed). It
+// examines the words in one pass.
 func hasOddWords(words []textWord) (turned, dressed bool) {
 	mangled, latin, moved, apart, leet := 0, 0, 0, 0, 0
 	for i := range words {
@@ -187,9 +187,9 @@ func wordIndexAt(words []textWord, at int) int {
 	return n
 }
 
-// hiddenOrders inspects a decoded text and returns at most one finding, at the position of the encoded part. Rules that
-// also match the plain text are left out. An encoded order is meant to be invisible for people, so its finding has
-// ActionBlank.
+// hiddenOrders inspects a decoded text and returns at most one finding, at the position of the encoded part. A rule
+// that also matches the plain text is ignored. An encoded instruction is meant to be invisible for people, so its
+// finding has ActionBlank.
 func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
 	worst := ActionNote
 	why := ""
@@ -207,8 +207,8 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	return nil
 }
 
-// HasOrder reports whether a text may contain an order: a word that addresses or urges a reader ("you", "must") and a
-// word for an action ("send", "delete").
+// HasOrder reports whether a text may contain an instruction to a reader. That is the case if it has a word that
+// addresses or urges a reader ("you", "must") and a word for an action ("send", "delete").
 func (in *Inspector) HasOrder(text string) bool {
 	has := concepts(0)
 	room := in.reader.readText(text)
@@ -259,8 +259,8 @@ func (in *Inspector) findReversed(words []textWord, text string, where TextOrigi
 	return nil
 }
 
-// findLookalikes finds words that mix alphabets with similar letters. In definitions, it also finds texts in phonetic
-// letters, texts without vowels and texts that are not in any language.
+// findLookalikes finds words that mix letters of different alphabets that look alike. In definitions, it also finds
+// texts in phonetic letters, texts without vowels, and texts that are not in any language.
 func findLookalikes(words []textWord, text string, where TextOrigin) (found []Finding) {
 	const most = 8
 	phonetic, seen := 0, 0 // seen: end of the last word; a word may appear in parts
@@ -293,9 +293,9 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Fi
 	return findGarbled(words, text)
 }
 
-// rarePairs holds a bit set for each first letter a to z. Bit n is set if the letter with index n rarely follows the
-// first letter in languages with Latin script. Rare means fewer than 60 times in a million pairs, counted in honest
-// tool descriptions, documents and the word lists.
+// rarePairs contains a set of letters for each letter a to z, as bits. Bit n is set if the letter with index n rarely
+// follows this letter in languages with Latin script. Rarely means fewer than 60 times in a million pairs, counted in
+// honest tool descriptions, documents and the word lists.
 var rarePairs = [26]uint32{0x800000, 0x289942e, 0xe1306a, 0xa91420, 0x0, 0x2e1964e, 0x2a19024, 0x2e104e6, 0x0,
 	0x3c39eee, 0x2e0824a, 0x2830064, 0x2a10008, 0x830002, 0x10000, 0x2e13226, 0x3efb7ff, 0x810002, 0x800002, 0x21020a,
 	0x810000, 0x3e99eea, 0x2e1166a, 0x2f77e6e, 0x1a102c0, 0x2e30e66}

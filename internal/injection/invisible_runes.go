@@ -2,7 +2,7 @@ package injection
 
 import "unicode"
 
-// Invisible runes that some texts need. The table in docs/shield.md lists where each of them is allowed.
+// Invisible runes that some texts need. The table in docs/shield.md lists where each of these runes is allowed.
 const (
 	byteOrderMark = '\uFEFF'
 	softHyphen    = '\u00AD'

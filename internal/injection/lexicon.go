@@ -13,12 +13,12 @@ var englishLexicon string
 //go:embed world.txt
 var worldLexicon string
 
-// concepts is a set of meanings of a word. A concept groups words with a similar meaning, such as "ignore",
+// concepts is a set of meanings of a word. A concept is one meaning, which several words share, such as "ignore",
 // "disregard" and "forget".
 type concepts uint64
 
 // The concepts, in the order of conceptNames. The concepts that begin with conceptW are for words in other languages
-// than English. The last three are found by the characters around a word (shapeConcepts), not in a list.
+// than English. The last three are not in conceptNames: shapeConcepts finds them by the characters around a word.
 const (
 	conceptIgnore concepts = 1 << iota
 	conceptSetaside
@@ -89,7 +89,8 @@ const (
 // conceptsForeign is the set of the concepts for words in other languages than English.
 const conceptsForeign = conceptWreader | conceptWignore | conceptWinstr | conceptWprior | conceptWnot | conceptWtell | conceptWuser | conceptWsecret | conceptWsend | conceptWsystem | conceptWmodel | conceptWdo
 
-// conceptNames are the names of the concepts in lexicon.txt and world.txt, in the order of their bits.
+// conceptNames are the names of the concepts in lexicon.txt and world.txt. The index of a name is the number of the
+// concept's bit.
 var conceptNames = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safety", "system", "reveal",
 	"wreader", "unasked", "you", "not", "tell", "user",
 	"covert", "quiet", "must", "read", "send", "out", "secret", "place", "convo", "whole", "tool", "call", "auth",
@@ -98,17 +99,17 @@ var conceptNames = [...]string{"ignore", "setaside", "prior", "instr", "strong",
 	"other", "outside", "respond", "off", "scope", "payee", "deceit", "whenif", "wmodel",
 	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wsystem", "wdo"}
 
-// A conceptLexicon finds the entries of the two word lists in a text.
+// A conceptLexicon finds the entries of lexicon.txt and world.txt in a text.
 type conceptLexicon struct {
 	entries *PrefixTree
-	// concepts holds the distinct sets of concepts of entries. A value in the tree is an index of this slice.
+	// concepts contains the distinct sets of concepts of entries. A value in the tree is an index of this slice.
 	concepts []entryConcepts
 	// firstPairs is a bit set of the first two bytes of all entries.
 	firstPairs [1 << 16 / 64]uint64
 }
 
-// An entryConcepts holds the concepts of a text in the word lists. The concepts in word apply if the text is a whole
-// word, those in stem also if it begins a word ("delet*").
+// An entryConcepts contains the concepts of an entry of the word lists. The concepts in word apply if the entry is a
+// whole word of a text. The concepts in stem also apply if a word begins with the entry ("delet*").
 type entryConcepts struct{ word, stem concepts }
 
 // A lexiconEntry is one entry in a line of a word list: the folded text and its concepts.
@@ -147,7 +148,8 @@ func loadLexicon() (*conceptLexicon, error) {
 	return l, nil
 }
 
-// readWordLists returns the entries of both word lists. A text can occur several times, with different concepts.
+// readWordLists returns the entries of both word lists. The same text may be in several entries, with different
+// concepts.
 func readWordLists() ([]lexiconEntry, error) {
 	all := make([]lexiconEntry, 0, expectedEntries)
 	for _, list := range []string{englishLexicon, worldLexicon} {

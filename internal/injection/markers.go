@@ -11,13 +11,13 @@ import (
 type markerRule struct {
 	name, why string
 	act       FindingAction
-	// requiredByte is a string that each match contains. It is searched for first, because most texts do not contain
-	// it.
+	// requiredByte is a string that each match of the pattern contains. The text is first searched for this string,
+	// because most texts do not contain it.
 	requiredByte string
 	pattern      *regexp.Regexp
 	origin       TextOrigin
-	// requiredWords are lower-case words. Each match contains at least one of them, in any letter case. Nil means no
-	// condition.
+	// requiredWords are lower-case words. Each match of the pattern contains at least one of them, in any letter case.
+	// If requiredWords is nil, there is no such condition.
 	requiredWords []string
 }
 
@@ -157,7 +157,7 @@ func headingMarkerRules() (rules []markerRule) {
 	return rules
 }
 
-// A markerSet holds the rules for each origin of text. For each rule it also holds the first non-blank byte of
+// A markerSet contains the rules for each origin of text. For each rule, first contains the first non-blank byte of
 // requiredByte. Most texts lack most of these bytes, so most rules are skipped after one lookup.
 type markerSet struct {
 	of [FromResults + 1]struct {

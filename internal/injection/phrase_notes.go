@@ -6,14 +6,14 @@ import (
 )
 
 // PhraseRule is the name of the rule for phrases that are frequent in attacks but also occur in honest texts. A match
-// is reported as a note and does not change the verdict.
+// of this rule has ActionNote, so it does not change the verdict.
 const PhraseRule = "phrase"
 
-// A notedPhrase is a sequence of words. It is reported as a note if no rule matches the text.
+// A notedPhrase is a sequence of words that is reported with ActionNote, if no rule matches the text.
 type notedPhrase struct {
 	why   string
 	steps []phraseStep
-	// tag requires "<" or "</" before the phrase.
+	// tag reports whether "<" or "</" must be before the phrase.
 	tag bool
 }
 
@@ -21,17 +21,17 @@ type notedPhrase struct {
 type phraseStep struct {
 	// words are the accepted words. A trailing "*" accepts every word with that beginning.
 	words []string
-	// repeated accepts any number of such words, also none.
+	// repeated accepts any number of such words, including none.
 	repeated bool
-	// gap is the largest number of other words of the same line before the accepted word.
+	// gap is the maximum number of other words of the same line before the accepted word.
 	gap int
 }
 
-// longGap is the gap for two words that need not be neighbours.
+// longGap is the gap for a word that need not directly follow the word before it.
 const longGap = 60
 
-// notedPhrases returns the phrases to record. Other scanners search for them with simple lists of words. Here
-// they are only recorded, because rules and weights judge a text more reliably.
+// notedPhrases returns the phrases that are reported with ActionNote. Other scanners search for such phrases with
+// simple lists of words. Here they do not affect the verdict, because rules and weights judge a text more reliably.
 func notedPhrases() []notedPhrase {
 	one := func(words string) phraseStep { return phraseStep{words: strings.Fields(words)} }
 	far := func(words string) phraseStep { return phraseStep{words: strings.Fields(words), gap: longGap} }
@@ -77,7 +77,7 @@ func notedPhrases() []notedPhrase {
 	}
 }
 
-// addPhraseStarts marks the words that can begin a phrase in the word facts.
+// addPhraseStarts sets phraseStart in the word facts of all words that can begin a phrase.
 func addPhraseStarts(all map[string]wordFact, phrases []notedPhrase) {
 	for _, p := range phrases {
 		for _, word := range p.steps[0].words {
@@ -91,7 +91,8 @@ func addPhraseStarts(all map[string]wordFact, phrases []notedPhrase) {
 	}
 }
 
-// wordEndings returns the forms of a word of a phrase that are looked up.
+// wordEndings returns the endings with which a word of a phrase is looked up. If the word does not end with "*", the
+// only ending is "".
 func wordEndings(word string) []string {
 	if !strings.HasSuffix(word, "*") {
 		return []string{""}
@@ -107,7 +108,7 @@ func (s *phraseStep) matches(word string) bool {
 	})
 }
 
-// notePhrases returns a note for the first phrase in the text, or nil if there is none.
+// notePhrases returns a finding with ActionNote for the first phrase in the text, or nil if there is no phrase.
 func (in *Inspector) notePhrases(words []textWord, text string) []Finding {
 	for i := range words {
 		if !words[i].phraseStart {
@@ -150,7 +151,7 @@ func (p *notedPhrase) lastWord(words []textWord, text string, at int) int {
 	return at
 }
 
-// beginsTag reports whether "<" or "</" stands directly before byte offset at.
+// beginsTag reports whether the text before byte offset at ends with "<" or "</", except for spaces.
 func beginsTag(text string, at int) bool {
 	before := strings.TrimRight(text[max(0, at-8):at], " /")
 	return strings.HasSuffix(before, "<")

@@ -2,7 +2,7 @@ package injection
 
 import "strings"
 
-// minPigLatin is the smallest number of Pig Latin words that a text needs before it is decoded.
+// minPigLatin is the minimum number of Pig Latin words in a text that is decoded.
 const minPigLatin = 5
 
 // undoPigLatin decodes a text in Pig Latin, a word game in which "send" becomes "endsay": the first consonants move to

@@ -8,24 +8,24 @@ type TreeEntry struct {
 	Value uint16
 }
 
-// A PrefixTree finds the texts of a fixed list in a byte sequence (a radix tree). It is immutable and safe for
+// A PrefixTree finds the texts of a fixed list in a byte sequence. It is a radix tree. It is immutable and safe for
 // concurrent use.
 type PrefixTree struct {
 	nodes []treeNode
-	// leads holds the first byte of each node's label, by which the parent finds the node. labels holds the remaining
-	// bytes of all labels.
+	// leads contains the first byte of each node's label, by which the parent finds the node. labels contains the
+	// remaining bytes of all labels.
 	leads, labels []byte
 	first         [256]int32
 }
 
-// A treeNode refers to its label in labels and to its children in nodes. Its value is that of the entry that ends at
-// the node, or 0.
+// A treeNode is a node of a PrefixTree. label and size are the position of its label in labels; kids and count are that
+// of its children in nodes. value is the value of the entry that ends at the node, or 0.
 type treeNode struct {
 	label, kids        int32
 	size, count, value uint16
 }
 
-// NewPrefixTree returns a tree of entries, which must be sorted by text without duplicates. There may be none.
+// NewPrefixTree returns a tree of entries, which must be sorted by text and have no duplicates. entries may be empty.
 func NewPrefixTree(entries []TreeEntry) *PrefixTree {
 	most := 2*len(entries) + 1 // each node except the root ends an entry or has two children
 	t := &PrefixTree{nodes: make([]treeNode, 1, most), leads: make([]byte, 1, most)}
@@ -84,13 +84,13 @@ type TreePosition struct {
 	size uint16
 }
 
-// IsNone reports whether no entry begins with the bytes that were read up to this position.
+// IsNone reports whether the bytes that led to this position are not the beginning of any entry.
 func (s TreePosition) IsNone() bool { return s.node == 0 }
 
-// Begin returns the position after b as the first byte of an entry.
+// Begin returns the position after the first byte b of an entry.
 func (t *PrefixTree) Begin(b byte) TreePosition { return TreePosition{node: t.first[b]} }
 
-// Next returns the position after at and the byte b. The position at must belong to this tree.
+// Next returns the position that is reached from at by the byte b. The position at must be of this tree.
 func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	n := &t.nodes[at.node]
 	if at.size < n.size {

@@ -9,9 +9,9 @@ type Finding struct {
 	At, End int
 }
 
-// Distances in words from a rule's anchor, which is its first needed word. An exempt word such as "not" within
-// unlessDistance before the anchor disables the rule. A word about attacks within mentionDistance makes the match a
-// mention. No search goes farther than maxAnchorDistance.
+// Distances in words from a rule's anchor, which is the word for its first needed concept. An exempt word such as "not"
+// within unlessDistance before the anchor disables the rule. A word about attacks within mentionDistance makes the
+// match a mention, which has ActionNote. No search goes farther than maxAnchorDistance.
 const (
 	unlessDistance    = 3
 	mentionDistance   = 14
@@ -22,11 +22,11 @@ const (
 type ruleMatcher struct {
 	of [FromResults + 1]struct {
 		rules []injectionRule
-		// anchors holds the first needed concept of each rule. Most texts do not contain it, so most rules are skipped
-		// after one test.
+		// anchors contains the first needed concepts of each rule. Most texts have no word for them, so most rules are
+		// skipped after one test.
 		anchors []concepts
 	}
-	// split holds the needed concepts of the rules that may match an order spread over several texts.
+	// split contains the needed concepts of the rules that may match an instruction spread over several texts.
 	split [][]concepts
 }
 
@@ -78,8 +78,8 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 	return found
 }
 
-// mayMeetSplit reports whether the concepts suffice for one of the rules that may match an order spread over several
-// texts.
+// mayMeetSplit reports whether the concepts suffice for one of the rules that may match an instruction spread over
+// several texts.
 func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
 	for _, need := range m.split {
 		if all&need[0] != 0 && hasAllConcepts(all, need) {
@@ -89,7 +89,7 @@ func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
 	return false
 }
 
-// hasAllConcepts reports whether all has at least one concept of each set in need.
+// hasAllConcepts reports whether the set all has at least one concept of each set in need.
 func hasAllConcepts(all concepts, need []concepts) bool {
 	for _, n := range need {
 		if all&n == 0 {
@@ -99,7 +99,7 @@ func hasAllConcepts(all concepts, need []concepts) bool {
 	return true
 }
 
-// bestMatch returns the match of the rule with the strongest action. The slice about holds the indexes of the words
+// bestMatch returns the match of the rule with the strongest action. The slice about contains the indices of the words
 // with concepts.
 func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harmlessContext) (best Finding, ok bool) {
 	for n, i := range about {
@@ -124,8 +124,8 @@ func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harml
 	return best, ok
 }
 
-// findRemaining finds the words that the rule needs besides the anchor words[about[n]], and returns the index of the
-// last one.
+// findRemaining finds the words that the rule needs besides the anchor. about[n] is the index of the anchor in words.
+// last is the index of the last word that was found. ok is false if a needed word is missing.
 func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (last int, ok bool) {
 	anchor := about[n]
 	last = anchor
@@ -155,8 +155,8 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 	return last, true
 }
 
-// isSpeaker reports whether a word such as "my" refers to the speaker. A quoted word may be part of a name ("remove
-// 'My Calendar'") and counts only if the anchor is quoted as well.
+// isSpeaker reports whether the word at index at, such as "my", refers to the speaker. A quoted word may be part of a
+// name ("remove 'My Calendar'"). It counts only if the anchor is quoted as well.
 func isSpeaker(words []textWord, anchor, at int) bool {
 	return !words[at].quoted || words[anchor].quoted
 }
@@ -176,9 +176,9 @@ func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	return false
 }
 
-// isMention reports whether the sentence describes an attack and is not an attack itself. Either a word about attacks
-// precedes the anchor, without an order such as "you must" next to the anchor. Or the anchor is quoted in a sentence
-// with such a word.
+// isMention reports whether the sentence of the anchor describes an attack and is not an attack itself. Either a word
+// about attacks precedes the anchor, and no word such as "must" is directly before the anchor. Or the anchor is quoted,
+// and a word about attacks follows in the sentence.
 func isMention(words []textWord, anchor int) bool {
 	number := words[anchor].sentence
 	for j := anchor - 1; j >= 0 && anchor-j <= mentionDistance && words[j].sentence == number; j-- {
@@ -186,7 +186,7 @@ func isMention(words []textWord, anchor int) bool {
 			return true
 		}
 		if words[j].concepts&conceptMust != 0 && anchor-j <= unlessDistance && !words[anchor].quoted {
-			return false // an order to the reader
+			return false // an instruction to the reader
 		}
 	}
 	if !words[anchor].quoted {

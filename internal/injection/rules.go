@@ -2,11 +2,12 @@ package injection
 
 import "slices"
 
-// A FindingAction is the action that a rule asks for. The strongest action among the findings of a text counts.
+// A FindingAction is the action that a rule requires. If a text has several findings, the strongest action is taken.
 type FindingAction int
 
 const (
-	// ActionNote reports the finding and does not change the verdict. Example: a text about attacks.
+	// ActionNote reports the finding and does not change the verdict. It is used, for example, for a text about
+	// attacks.
 	ActionNote FindingAction = iota
 	// ActionFlag labels the text and leaves it unchanged.
 	ActionFlag
@@ -19,38 +20,39 @@ type injectionRule struct {
 	name string
 	act  FindingAction
 	why  string
-	// need lists sets of concepts, with the anchor first. The sentence must contain one word for each set, with at
-	// least one of its concepts.
+	// need contains sets of concepts. The sentence must contain, for each set, a word with at least one of its
+	// concepts. The word for the first set is the anchor.
 	need []concepts
-	// maxSpan is the largest distance, in words, between the anchor and any other needed word.
+	// maxSpan is the maximum distance, in words, between the anchor and any other needed word.
 	maxSpan int
-	// ordered requires the words to occur in the order of need.
+	// ordered reports whether the words must occur in the order of need.
 	ordered bool
 	// exemptIf disables the rule if a word with one of these concepts occurs up to three words before the anchor.
 	exemptIf concepts
-	// acrossSentences allows the needed words to be in different sentences.
+	// acrossSentences reports whether the needed words may be in different sentences.
 	acrossSentences bool
-	// ignoresQuoted skips an anchor in quotation marks, which is an example of a request.
+	// ignoresQuoted reports whether an anchor in quotation marks is skipped, because it is an example of a request.
 	ignoresQuoted bool
-	// evenIfHarmless prevents that harmless surroundings reduce the action to ActionNote.
+	// evenIfHarmless reports whether the action remains the same in a harmless context. For other rules it becomes
+	// ActionNote there, see harmlessContext.
 	evenIfHarmless bool
-	// origin selects the texts that the rule applies to.
+	// origin selects the texts to which the rule applies.
 	origin TextOrigin
 }
 
 // TextOrigin is the origin of a text: a definition or a result.
 type TextOrigin int
 
-// The origins of texts. A rule for FromAnywhere applies to both.
+// The origins of texts. A rule for FromAnywhere applies to definitions and to results.
 const (
 	FromAnywhere TextOrigin = iota
-	// FromDefinitions is for texts that a server declares, FromResults for texts that it returns.
+	// FromDefinitions is for texts that a server declares, and FromResults for texts in the results of calls.
 	FromDefinitions
 	FromResults
 )
 
-// injectionRules returns all rules, grouped by class of attack. A rule describes what a sentence would make a model
-// do, not the words of one attack. A rule uses ActionBlank only if no known honest definition matches it; otherwise it
+// injectionRules returns all rules, grouped by class of attack. A rule describes what a sentence would make a model do,
+// and not the words of one attack. A rule uses ActionBlank only if no known honest definition matches it; otherwise it
 // uses ActionFlag.
 func injectionRules() []injectionRule {
 	return slices.Concat(overrideRules(), concealmentRules(), exfiltrationRules(), impersonationRules(), excessRules())

@@ -10,11 +10,12 @@ import (
 //go:embed kinds.txt
 var kindList string
 
-// A TextPlace is the place of a text in a definition or an answer. It decides how much prose with orders is normal.
+// A TextPlace is the place of a text in a definition or a result. It determines how much prose with instructions is
+// normal in the text.
 type TextPlace int
 
 const (
-	// PlaceNone turns weighing off, for example for text that is shown to people only.
+	// PlaceNone is for texts whose sentences are not weighed, for example text that is shown to people only.
 	PlaceNone TextPlace = iota
 	// PlaceInstructions is for the instructions of a server, which tell a model what to do.
 	PlaceInstructions
@@ -26,13 +27,13 @@ const (
 	PlaceMember
 	// PlaceAnswer is for the result of a call, which may be any document.
 	PlaceAnswer
-	// placeDecoded is for text decoded from an encoding or disguise.
+	// placeDecoded is for text that was decoded from an encoding or a disguise.
 	placeDecoded
 )
 
-// maxWeight returns the largest weight of a sentence at a place that does not count as an order. Only one or two in a
-// thousand honest tools outside the training data have a sentence with a larger weight. The limit does not depend on
-// the length of the text, because an order could then be hidden in a long text.
+// maxWeight returns the weight limit for a place. A sentence with a larger weight counts as an instruction to a model.
+// Only one or two in a thousand honest tools outside the training data have a sentence with a larger weight. The limit
+// does not depend on the length of the text. Otherwise an instruction could be hidden in a long text.
 func maxWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -49,8 +50,8 @@ func maxWeight(at TextPlace) float64 {
 	return 1.5 // PlaceInstructions
 }
 
-// maxStrangeWeight is like maxWeight, for a sentence that shares no topic word with the texts around it (see
-// WordTopic).
+// maxStrangeWeight returns the weight limit for a sentence that shares no topic word with the texts around it (see
+// WordTopic). It is at most that of maxWeight.
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -63,16 +64,17 @@ func maxStrangeWeight(at TextPlace) float64 {
 	return maxWeight(at)
 }
 
-// maxSplitWeight is the limit for a sentence that spans several texts of a definition.
+// maxSplitWeight is the weight limit for a sentence that spans several texts of a definition.
 const maxSplitWeight = -1
 
-// minTopicWords is the smallest number of topic words of an answer for which the off-topic test is meaningful.
+// minTopicWords is the minimum number of topic words in an answer (the result of a call). If there are fewer, the test
+// whether a sentence is off-topic is not made.
 const minTopicWords = 25
 
-// Lower limits for suspicious sentences of an answer, which are rare in honest answers. addressingLimit is for a
-// sentence that speaks to the model that reads it. namingLimit is for a sentence with the name of a model and a verb.
-// obligingLimit is for an off-topic sentence about the duties of models. foreignLimit is for a sentence in another
-// language than English.
+// Lower weight limits for suspicious sentences of an answer (the result of a call), which are rare in honest answers.
+// addressingLimit is for a sentence that speaks to the model that reads it. namingLimit is for a sentence with the name
+// of a model and a verb. obligingLimit is for an off-topic sentence about the duties of models. foreignLimit is for a
+// sentence in another language than English.
 const (
 	addressingLimit = -3
 	namingLimit     = -1.2
@@ -80,38 +82,40 @@ const (
 	foreignLimit    = -0.5
 )
 
-// certainWeight is the weight above which a sentence of an answer counts as an order even if it mentions an attack.
+// certainWeight is the weight from which a sentence of an answer is flagged even if it mentions an attack.
 const certainWeight = 1.5
 
-// minSentenceWords is the smallest number of words of a sentence that is weighed.
+// minSentenceWords is the minimum number of words of a sentence that is weighed.
 const minSentenceWords = 5
 
-// minAnswerWords is like minSentenceWords, for answers, which have many headings and incomplete sentences.
+// minAnswerWords is like minSentenceWords, for answers (results of calls), which have many headings and incomplete
+// sentences.
 const minAnswerWords = 7
 
-// maxWeighedWords is the largest number of words that are weighed together. A longer sentence is weighed in parts,
-// because repetition would increase its weight.
+// maxWeighedWords is the maximum number of words that are weighed together. A longer sentence is weighed in parts,
+// because repetitions in it would increase its weight.
 const maxWeighedWords = 64
 
-// A SentenceScorer computes the weight of a sentence. The weight of an order to a model is usually positive, and the
-// weight of a description of a tool is usually negative. The scorer uses the kinds of words and their neighbours, so it
-// also recognizes orders in new wording. The weights were learned from attacks and honest definitions by
-// internal/tools/shieldlearn.
+// A SentenceScorer computes the weight of a sentence. The weight of an instruction to a model is usually positive, and
+// the weight of a description of a tool is usually negative. The weight depends on the kinds of words and their
+// neighbours, so the scorer also recognizes instructions in new wording. internal/tools/shieldlearn learned the weights
+// from attacks and honest definitions.
 type SentenceScorer struct {
 	known map[string]wordFact
-	// definitions holds the weights for definitions.
+	// definitions contains the weights for definitions.
 	definitions string
-	// Words that occur in all texts do not show the topic. They are the kinds up to lastPlain, and the kinds in
-	// everywhere.
+	// lastPlain and everywhere describe words that occur in all texts and so do not show the topic. These are the words
+	// of the kinds up to lastPlain, and of the kinds in everywhere.
 	lastPlain  uint8
 	everywhere [256]bool
-	// firstVerb and lastVerb are the first and the last kind of verbs.
+	// firstVerb and lastVerb are the first and the last of the kinds of verbs.
 	firstVerb, lastVerb uint8
-	// foreignKinds holds the kind of each concept for words of other languages, by the bit number of the concept.
+	// foreignKinds contains the kind for each concept of words in other languages. The index is the number of the
+	// concept's bit.
 	foreignKinds [64]uint8
 }
 
-// newSentenceScorer returns a scorer, and adds the kinds of words to known, the map of word facts.
+// newSentenceScorer returns a scorer. It also adds the kinds of words to known, the map of word facts.
 func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	s := &SentenceScorer{known: known, definitions: definitionWeights}
 	n := uint8(0)
@@ -146,14 +150,14 @@ func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	return s
 }
 
-// foreignKinds maps each concept for words of other languages to the name of a kind.
+// foreignKinds maps each concept of words in other languages to the name of a kind.
 var foreignKinds = map[concepts]string{
 	conceptWignore: "ignore", conceptWinstr: "rules", conceptWprior: "previous", conceptWnot: "never",
 	conceptWtell: "tell", conceptWuser: "user", conceptWsecret: "secret", conceptWsend: "send",
 	conceptWsystem: "task", conceptWmodel: "model", conceptWreader: "model", conceptWdo: "delete",
 }
 
-// Kinds of words that are not in the list. The flag kindInflected is added to the kind of an inflected form ("sends").
+// Kinds of words that are not in kinds.txt. The flag kindInflected is added to the kind of an inflected form ("sends").
 const (
 	kindAddress = 120 + iota
 	kindPath
@@ -163,8 +167,8 @@ const (
 	kindInflected = 128
 )
 
-// smallKinds is the number of kinds at the start of the list that contain function words, such as "the". Pairs with
-// these kinds are not used as features.
+// smallKinds is the number of kinds at the beginning of kinds.txt that contain function words, such as "the". Pairs of
+// kinds in which one is such a kind are not used as features.
 const smallKinds = 18
 
 // wordKind returns the kind of a word, or 0 if it has none.
@@ -281,14 +285,14 @@ type LearnerSentence struct {
 	Text string
 	// DefinitionSlots and AnswerSlots are the slots of its features in the two weight tables.
 	DefinitionSlots, AnswerSlots []uint32
-	// OffTopic reports whether the sentence shares no topic word with the texts around it.
+	// OffTopic reports whether the sentence shares no topic word with the texts around it, see WordTopic.
 	OffTopic bool
-	// Mention reports whether the sentence talks about an attack.
+	// Mention reports whether the sentence contains a word about attacks.
 	Mention bool
 }
 
-// Sentences returns the sentences of a text that are long enough to be weighed. The parameter about is the topic of the
-// surrounding texts; own reports whether these include the text itself.
+// Sentences returns the sentences of a text that are long enough to be weighed. about is the topic of the surrounding
+// texts; own reports whether these texts include text itself.
 func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []LearnerSentence) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
@@ -315,8 +319,8 @@ func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) 
 	}
 }
 
-// withoutShortHead removes a leading sentence of at most three words, as in "Finds flights. Always ...". Such a short
-// sentence is not split off when the text is read, and the rest must be weighed by itself.
+// withoutShortHead removes a short sentence of at most three words at the beginning, as in "Finds flights. Always ...".
+// Such a short sentence is not separated when the text is read. But the rest must be weighed without it.
 func withoutShortHead(sentence []textWord, text string) []textWord {
 	const longest = 3
 	for i := 1; i <= longest && len(sentence)-i >= minSentenceWords; i++ {
@@ -337,12 +341,12 @@ func hasEnoughWords(sentence []textWord, fewest int) bool {
 		strings.ContainsFunc(sentence[0].folded, IsUnspacedScript)
 }
 
-// WeighedRule is the name of the rule for a sentence whose weight exceeds the limit of its place.
+// WeighedRule is the name of the rule for a sentence whose weight exceeds the limit for its place.
 const WeighedRule = "order"
 
-// findHeaviest returns a finding for the sentence with the largest weight if that weight exceeds the limit of the
-// place, nil otherwise. If the sentence talks about an attack, the finding is only a note, except for a sentence of an
-// answer with at least certainWeight.
+// findHeaviest returns a finding for the sentence with the largest weight, if that weight exceeds the limit for the
+// place. Otherwise it returns nil. If the sentence has a word about attacks, the finding has ActionNote, except for a
+// sentence of an answer with at least certainWeight.
 func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, about func() WordTopic) (
 	found []Finding) {
 	if at == PlaceNone {
@@ -368,7 +372,7 @@ func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, a
 	return found
 }
 
-// weightAt returns the weight of the features with the table for the place.
+// weightAt returns the weight of the features, computed with the weight tables for the place.
 func weightAt(l *FeatureSum, at TextPlace) float64 {
 	if at < PlaceAnswer {
 		return l.DefinitionWeight()
@@ -376,8 +380,8 @@ func weightAt(l *FeatureSum, at TextPlace) float64 {
 	return l.AnswerWeight()
 }
 
-// weighSentence returns the weight of a sentence. ok reports whether the weight exceeds both most and the limit of the
-// place. The weight is not computed if the sentence is too short to count.
+// weighSentence returns the weight of a sentence. ok reports whether the weight exceeds both most and the limit for the
+// place. For a sentence that is too short to count, it returns 0 and false.
 func (in *Inspector) weighSentence(sentence []textWord, most float64, text string, at TextPlace,
 	about func() WordTopic) (w float64, ok bool) {
 	if at == PlaceAnswer {
@@ -396,7 +400,7 @@ func (in *Inspector) weighSentence(sentence []textWord, most float64, text strin
 		about(), at == PlaceDescription)
 }
 
-// weighInAnswer is like weighSentence, for a sentence of an answer.
+// weighInAnswer is like weighSentence, for a sentence of an answer (the result of a call).
 func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text string, about func() WordTopic) (
 	w float64, ok bool) {
 	to := in.scorer.addresseeOf(sentence, text)
@@ -446,15 +450,15 @@ func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 }
 
 // isDescriptive reports whether the first word of a sentence is a verb in the third person ("Sends"). Such a sentence
-// describes a tool, while an order begins with "Send".
+// describes a tool, while an instruction begins with "Send".
 func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 	k := s.wordKind(first)
 	return k&kindInflected != 0 && k&^kindInflected >= s.firstVerb && k&^kindInflected <= s.lastVerb &&
 		strings.HasSuffix(first.folded, "s")
 }
 
-// hasVerb reports whether a sentence has a verb of the list, or a word such as "must", "not" or "you". A mere name has
-// none of these.
+// hasVerb reports whether a sentence has a verb in kinds.txt, or a word such as "must", "not" or "you". A sentence that
+// is only a name has no such word.
 func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	for i := range sentence {
 		w := &sentence[i]
@@ -466,7 +470,7 @@ func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	return false
 }
 
-// talksAboutAttack reports whether a sentence talks about an attack.
+// talksAboutAttack reports whether a sentence contains a word about attacks.
 func talksAboutAttack(sentence []textWord) bool {
 	for i := range sentence {
 		if sentence[i].concepts&conceptMention != 0 {
@@ -476,17 +480,18 @@ func talksAboutAttack(sentence []textWord) bool {
 	return false
 }
 
-// harmlessWeight is the weight below which the words around an anchor are typical of honest answers.
+// harmlessWeight is the weight limit below which the words around an anchor are typical of honest results.
 const harmlessWeight = -3
 
-// A harmlessContext reports for an anchor in an answer whether the words around it are typical of honest documents. A
-// match of a rule in such words becomes a note. Rules whose anchor is a word of another language than English do not
+// A harmlessContext determines whether the words around an anchor in a result are typical of honest documents. If so, a
+// match of a rule at that anchor becomes a note. Rules whose anchor is a word of another language than English do not
 // use it.
 type harmlessContext struct {
 	scale *SentenceScorer
 	words []textWord
 	where TextOrigin
-	// The block of words that was weighed last, and its result. The block number starts at 1.
+	// block, sentence and light describe the words that were weighed last: the number of their block, starting at 1,
+	// their sentence, and the result.
 	block, sentence int
 	light           bool
 }
@@ -495,8 +500,8 @@ func (n *harmlessContext) isHarmless(anchor int) bool {
 	if n.where != FromResults {
 		return false
 	}
-	// A quotation within this number of words of a word about attacks, also across sentences, is an example of an
-	// attack.
+	// A quotation that is at most cited words away from a word about attacks is an example of an attack, even in
+	// another sentence.
 	const block, cited = 16, 30
 	words, at, sentence := n.words, anchor/block, n.words[anchor].sentence
 	if at+1 != n.block || sentence != n.sentence {

@@ -2,22 +2,23 @@ package injection
 
 import "strings"
 
-// A SplitText collects the texts of one definition that have no finding of their own. An order may begin in one of
-// these texts and end in another. The zero value is empty.
+// A SplitText collects the texts of one definition that have no actionable finding of their own. An injected
+// instruction may begin in one text and end in another, so these texts are examined together. The zero value is empty.
 type SplitText struct {
-	// has holds the concepts of all parts, and last the concepts of the text that was inspected last.
+	// has contains the concepts of all collected texts, and last the concepts of the text that was inspected last.
 	has, last concepts
 	parts     []string
 	room      [24]string // avoids an allocation for most definitions
 	size      int
-	// open reports whether at least one part continues the sentence of the part before it.
+	// open reports whether at least one text continues the sentence of the text before it.
 	open bool
 }
 
-// maxJoined is the largest total length of the parts, in bytes. Further texts are left out.
+// maxJoined is the maximum total length of the texts in a SplitText, in bytes. A text that would exceed it is not
+// collected.
 const maxJoined = 8 << 10
 
-// add appends a text whose concepts are in last.
+// add adds a text. t.last must contain the concepts of the text.
 func (t *SplitText) add(text string) {
 	if text == "" || t.size+len(text) > maxJoined {
 		return
@@ -33,16 +34,17 @@ func (t *SplitText) add(text string) {
 	t.parts = append(t.parts, text)
 }
 
-// A joinedText is the result of joining the parts of a SplitText.
+// A joinedText is the text that results from joining the texts of a SplitText, which are its parts.
 type joinedText struct {
 	text   string
 	starts []int // offset of each part
-	// runs holds the start and end offsets of sequences of parts in which each part continues the one before.
+	// runs contains the start and end offsets of sequences of parts in which each part continues the sentence of the
+	// part before it.
 	runs [][2]int
 }
 
-// join joins the parts to one text. A blank line follows a part that ends with a complete sentence; a space follows
-// any other part, so that its sentence continues.
+// join joins the collected texts to one text. A blank line is inserted after a part that ends with a complete sentence.
+// After any other part a space is inserted, so that its sentence continues.
 func (t *SplitText) join() (j joinedText) {
 	var all strings.Builder
 	for i, part := range t.parts {
@@ -71,7 +73,8 @@ func (t *SplitText) join() (j joinedText) {
 	return j
 }
 
-// spans reports whether a part begins between the offsets at and end, so that the range covers more than one part.
+// spans reports whether a part begins between the offsets at and end. If so, the range from at to end covers more than
+// one part.
 func (j *joinedText) spans(at, end int) bool {
 	for _, start := range j.starts {
 		if at < start && start < end {
@@ -81,10 +84,10 @@ func (j *joinedText) spans(at, end int) bool {
 	return false
 }
 
-// openEnds are words that do not end a complete sentence.
+// openEnds are words with which a complete sentence does not end.
 const openEnds = " to and the a an of in from with then not or is are for into by all any that which this it as please never do must "
 
-// goesOn reports whether a text continues an incomplete sentence at the end of the text before it.
+// goesOn reports whether text continues an incomplete sentence at the end of before.
 func goesOn(before, text string) bool {
 	last := before[len(before)-1]
 	switch {
@@ -100,12 +103,12 @@ func goesOn(before, text string) bool {
 	return isInWordList(openEnds, before[strings.LastIndexByte(before, ' ')+1:])
 }
 
-// splitRules names the rules that are applied to joined texts. Other rules would match unrelated words of neighbouring
-// honest texts.
+// splitRules are the names of the rules that are applied to joined texts. Other rules are not applied, because they
+// would match unrelated words of neighbouring honest texts.
 const splitRules = " override secrecy take-secret take-file unguard encoded-order "
 
-// InspectPart inspects a text of a definition like Inspect. If there is no actionable finding, it also adds the text to
-// whole, for InspectJoined.
+// InspectPart inspects a text of a definition like Inspect. If there is no finding that flags or blanks the text, it
+// adds the text to whole, which InspectJoined inspects later.
 func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTopic, whole *SplitText) []Finding {
 	whole.last = 0
 	found := in.inspect(text, FromDefinitions, at, about, &whole.last)
@@ -115,8 +118,8 @@ func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTop
 	return found
 }
 
-// InspectJoined finds orders that begin in one part of a definition and end in another. It returns the joined text and
-// the findings, whose offsets refer to the joined text.
+// InspectJoined finds instructions that begin in one text of a definition and end in another. It returns the joined
+// text and the findings, whose offsets refer to the joined text. If there are no findings, it returns "" and nil.
 func (in *Inspector) InspectJoined(whole *SplitText) (text string, found []Finding) {
 	meets := in.matcher.mayMeetSplit(whole.has)
 	if len(whole.parts) < 2 || !meets && !whole.open {
@@ -137,7 +140,7 @@ func (in *Inspector) InspectJoined(whole *SplitText) (text string, found []Findi
 	return "", nil
 }
 
-// matchJoined returns the findings of rules that cover more than one part.
+// matchJoined returns the findings of splitRules that cover more than one part of the joined text.
 func (in *Inspector) matchJoined(j *joinedText) (found []Finding) {
 	room := in.reader.readText(j.text)
 	defer in.reader.releaseBuffer(room)
@@ -151,8 +154,8 @@ func (in *Inspector) matchJoined(j *joinedText) (found []Finding) {
 	return found
 }
 
-// weighRun computes the weight of a sequence of parts as one sentence. Honest definitions rarely split a sentence, so
-// the limit is lower than for a description.
+// weighRun weighs a sequence of parts as one sentence, and returns a finding if the weight exceeds maxSplitWeight.
+// Honest definitions rarely split a sentence, so this limit is lower than the limit for a description.
 func (in *Inspector) weighRun(text string) (f Finding, ok bool) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)

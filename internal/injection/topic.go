@@ -1,11 +1,11 @@
 package injection
 
-// A WordTopic maps the hash of each topic word of a definition or an answer to its number of occurrences. An honest
-// sentence shares topic words with the texts around it. An inserted order often shares none, so it counts as an order
-// at a lower weight.
+// A WordTopic maps the hash of each topic word of a definition or a result to its number of occurrences. A topic word
+// is a word that shows what the text is about. An honest sentence shares topic words with the texts around it. An
+// inserted instruction often shares none, so a lower weight limit applies to such a sentence.
 type WordTopic map[uint32]int
 
-// TopicOf returns the topic of the texts.
+// TopicOf returns the topic of several texts together.
 func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	t := WordTopic{}
 	for _, text := range texts {
@@ -20,8 +20,8 @@ func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	return t
 }
 
-// isOffTopic reports whether a sentence shares no topic word with the texts around it. If own is set, these texts
-// include the sentence itself, and its own words are subtracted.
+// isOffTopic reports whether a sentence shares no topic word with the texts around it. t is the topic of these texts.
+// own reports whether they include the sentence itself; if so, its own words are subtracted.
 func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) bool {
 	mine := map[uint32]int{}
 	for i := range sentence {

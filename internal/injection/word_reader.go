@@ -56,24 +56,24 @@ type wordReader struct {
 	lexicon *conceptLexicon
 	fold    *wordFolder
 	known   map[string]wordFact
-	// buffers holds buffers for reuse. Each buffer is used for one text at a time.
+	// buffers contains buffers for reuse. Each buffer is used for one text at a time.
 	buffers sync.Pool
 }
 
-// A wordBuffer holds the words of a text, and the folded text in which concepts are looked up.
+// A wordBuffer contains the words of a text, and the folded text in which concepts are looked up.
 type wordBuffer struct {
 	all   []textWord // all words of the text
 	words []textWord // reusable memory for words; all may be larger
 	norm  []byte
 }
 
-// Buffers are reused only up to this capacity: maxBufferWords words and maxBufferBytes bytes.
+// maxBufferWords and maxBufferBytes are the capacity up to which a buffer is reused. A larger buffer is freed.
 const (
 	maxBufferWords = 4096
 	maxBufferBytes = 64 << 10
 )
 
-// readText returns a buffer with the words of a text. The caller must pass it to releaseBuffer after use.
+// readText returns a buffer with the words of a text. After use, the caller must pass the buffer to releaseBuffer.
 func (r *wordReader) readText(text string) *wordBuffer {
 	in, _ := r.buffers.Get().(*wordBuffer)
 	if in == nil {
@@ -240,8 +240,8 @@ func (r *wordReader) numberSentences(words []textWord, text string) {
 	}
 }
 
-// markQuoted marks the words from index from to index to as quoted. It ignores a sequence of 40 words or more, which
-// is not a quotation.
+// markQuoted marks the words from index from up to index to as quoted. A sequence of 40 words or more is not a
+// quotation, so it is not marked.
 func markQuoted(words []textWord, from, to int) {
 	const most = 40
 	for i := from; i < to && to-from < most; i++ {
@@ -320,8 +320,8 @@ func endsSentence(gap string) bool {
 	return false
 }
 
-// lookUpConcepts sets the concepts of each word. It returns the words and the folded text appended to norm. In scripts
-// without spaces, each lexicon entry inside a word becomes a word of its own.
+// lookUpConcepts sets the concepts of each word. It returns the words, and norm with the folded text appended. In
+// scripts without spaces, each lexicon entry inside a word becomes a separate word.
 func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) ([]textWord, []byte) {
 	for i := range words {
 		norm = append(append(norm, words[i].folded...), ' ')
@@ -372,7 +372,8 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 	return words, norm
 }
 
-// isOfThisServer reports whether a text about other tools contains, near its beginning, words such as "of this server".
+// isOfThisServer reports whether a text contains, near its beginning, words such as "of this server". A word for other
+// tools then means tools of the same server.
 func isOfThisServer(text string) bool {
 	const most = 48
 	text = text[:min(len(text), most)]

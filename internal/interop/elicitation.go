@@ -19,12 +19,12 @@ import (
 
 // ElicitationRules decide which questions servers may ask people. The zero value is ready to use.
 type ElicitationRules struct {
-	// Enabled is the default for servers whose rows do not set it. Nil allows questions to external clients and refuses
-	// questions to Drawbridge's own agents.
+	// Enabled decides for servers whose configuration does not set elicitation_enabled. Nil allows questions to
+	// external clients and refuses questions to Drawbridge's own agents.
 	Enabled *bool
-	// Timeout is how long a form waits for a person's answer; 0 means 2 minutes. Then the question is cancelled.
-	// Capacity is the maximum number of open questions of one server to one person; 0 means 16. Further questions are
-	// declined.
+	// Timeout is the time that a form waits for a person's answer; 0 means 2 minutes. After that time the server gets
+	// the answer "cancel". Capacity is the maximum number of unanswered questions of one server to one person; 0 means
+	// 16. Further questions get the answer "decline".
 	Timeout  time.Duration
 	Capacity int
 	// Inspect returns the params of a server's elicitation or sampling request in the form that may be shown to the
@@ -41,8 +41,8 @@ const (
 	defaultFormCapacity = 16
 )
 
-// BlockReason returns the reason why a server may not ask the person behind a caller, and the setting that would allow
-// it. It returns "" if the server may ask.
+// BlockReason returns a text for people: why a server may not ask the person behind a caller, and which setting would
+// allow it. It returns "" if the server may ask.
 func (r ElicitationRules) BlockReason(row config.Server, caller drawbridge.Caller) string {
 	said := row.ElicitationEnabled
 	switch {
@@ -60,16 +60,17 @@ func (r ElicitationRules) BlockReason(row config.Server, caller drawbridge.Calle
 	return ""
 }
 
-// An ElicitationQueue passes the questions of one server to people and limits the number of open questions. The zero
-// value is ready to use.
+// An ElicitationQueue passes the questions of one server to people and limits the number of unanswered questions. The
+// zero value is ready to use.
 type ElicitationQueue struct {
 	mu   sync.Mutex
 	open map[string]int // number of open questions by principal
 }
 
-// AskUser sends a server's request to a caller and returns the answer. It declines a question that exceeds the
-// capacity, and a question with a URL that is not a web page. It cancels a form at the timeout. It does not inspect
-// answers and does not open pages. A nil queue passes all requests on.
+// AskUser sends a server's request to a caller and returns the answer. For an elicitation it returns the answer
+// "decline" if the capacity is exceeded, or if the address to visit is not a web page. For a form without an answer it
+// returns "cancel" at the timeout. Other requests, and all requests of a nil queue, are sent without these checks.
+// AskUser does not inspect answers and does not open pages.
 func (d *ElicitationQueue) AskUser(ctx context.Context, r ElicitationRules, principal string, peer drawbridge.Peer,
 	method string, params json.RawMessage) (json.RawMessage, error) {
 	if d == nil || method != mcp.MethodElicitation {
@@ -112,8 +113,9 @@ func (d *ElicitationQueue) release(principal string) {
 	}
 }
 
-// Members that Drawbridge adds to the _meta of an elicitation, in addition to MetaServer. MetaSensitive is the list of
-// the fields that seem to ask for secrets. MetaOrigin is the origin of the web page.
+// Names of members that Drawbridge adds to the _meta of an elicitation, in addition to MetaServer. The value of
+// MetaSensitive is the list of the form's fields that seem to ask for secrets. The value of MetaOrigin is the origin of
+// the web page to visit.
 const (
 	MetaSensitive = "drawbridge/sensitive"
 	MetaOrigin    = "drawbridge/origin"
@@ -189,8 +191,8 @@ func stripInvisibleText(value json.RawMessage) json.RawMessage {
 	return rawjson.Quote(clean)
 }
 
-// isAmbiguous reports whether two parsers may read one of these members differently: the member is repeated, or another
-// member has a similar name.
+// isAmbiguous reports whether two parsers may read different values for one of the members names of an object. That is
+// the case if the member is repeated, or if another member has a similar name, such as one that differs in case.
 func isAmbiguous(object json.RawMessage, names ...string) bool {
 	seen := make([]bool, len(names))
 	for m := range rawjson.Members(object) {
@@ -204,8 +206,9 @@ func isAmbiguous(object json.RawMessage, names ...string) bool {
 	return false
 }
 
-// elicitationURL returns the address of the page to which an elicitation sends a person, nil if it is invalid. byURL
-// reports whether the elicitation has an address. Some clients do not check the mode, so any member url counts.
+// elicitationURL returns the address of the page to which an elicitation sends a person; nil if the address is invalid.
+// byURL reports whether the elicitation has an address. Some clients ignore the member mode, so an elicitation with a
+// member url has an address in every mode.
 func elicitationURL(params json.RawMessage) (address *url.URL, byURL bool) {
 	if rawjson.GetString(params, "mode") != "url" && rawjson.Get(params, "url") == nil {
 		return nil, false
@@ -218,14 +221,14 @@ func elicitationURL(params json.RawMessage) (address *url.URL, byURL bool) {
 }
 
 // hasUnsafeURL reports whether an elicitation may send a person to an address that is not a web page, such as a file or
-// a script. An ambiguous elicitation is unsafe too.
+// a script. It also returns true for an elicitation that two parsers may read differently.
 func hasUnsafeURL(params json.RawMessage) bool {
 	address, byURL := elicitationURL(params)
 	return isAmbiguous(params, "mode", "url", "message", "requestedSchema") || byURL && webHost(address) == ""
 }
 
-// webHost returns the host of a web page in ASCII, with its port. It returns "" for any other address, and for a host
-// that may be mistaken for another one.
+// webHost returns the host of a web page in ASCII, with its port. It returns "" for an address that is not a web page,
+// and for a host with characters that imitate other characters or are invisible.
 func webHost(address *url.URL) string {
 	if address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
 		return ""
@@ -253,7 +256,8 @@ func elicitationOrigin(params json.RawMessage) string {
 	return ""
 }
 
-// ErrorForServer returns the JSON-RPC error that responds to a server's request that failed with err.
+// ErrorForServer returns the JSON-RPC error object with which Drawbridge responds to a server's request. err is the
+// error of that request.
 func ErrorForServer(err error) json.RawMessage {
 	f := drawbridge.AsFault(err)
 	if f.Raw != nil {

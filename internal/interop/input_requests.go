@@ -10,7 +10,7 @@ import (
 )
 
 // MayNeedInput reports whether any parser may read a result or a task of a stateless server as asking for input. It
-// first searches for the word, which is much faster than parsing a large result.
+// parses the result only if it contains the text "input_required", because parsing a large result is slow.
 func MayNeedInput(result json.RawMessage) bool {
 	if !rawjson.MayContain(result, inputRequired) {
 		return false
@@ -29,8 +29,8 @@ func MayNeedInput(result json.RawMessage) bool {
 
 const inputRequired = "input_required"
 
-// PrepareInputRequests returns a result that asks for input with its questions prepared by
-// [ElicitationRules.PrepareRequest].
+// PrepareInputRequests prepares each question in a result with [ElicitationRules.PrepareRequest] and returns the
+// changed result. A result that does not ask for input is returned unchanged.
 func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !MayNeedInput(result) {
 		return result
@@ -50,9 +50,10 @@ func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result js
 	return rawjson.Apply(result, rawjson.Put(named, "inputRequests"))
 }
 
-// UndeclaredRequest looks for a question, in a result that asks for input, that the caller did not declare to support.
-// It returns the question's method for use in a message; found is false if there is no such question. An ambiguous
-// question, or one with an unsafe URL, counts as undeclared.
+// UndeclaredRequest searches a result that asks for input for a question that must not be passed on to the caller. That
+// is a question that the client's capabilities do not cover, that two parsers may read differently, or that has an
+// unsafe URL. It returns the question's method for use in a message; found is false if there is no such question.
+// client and server are the declared capabilities.
 func UndeclaredRequest(client, server, result json.RawMessage) (method string, found bool) {
 	if isAmbiguous(result, "resultType", "status", "inputRequests") {
 		return "a question that can be read in two ways", true

@@ -9,23 +9,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// hopMetaKeys are the members of _meta that apply only to one connection. They are replaced between caller and server.
+// hopMetaKeys are the members of _meta that apply only to one connection. Drawbridge does not pass them on: it drops
+// them, or sets its own values for the next connection.
 var hopMetaKeys = []string{
 	mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities, mcp.MetaServerInfo, mcp.MetaSubscriptionID,
 }
 
-// A RequestMeta holds the members of _meta with which a stateless request describes Drawbridge to a server.
+// A RequestMeta holds the values that Drawbridge sets in the _meta of a request to a stateless server.
 type RequestMeta struct {
 	// Version is the protocol version; ClientInfo is a JSON object, an Implementation.
 	Version, ClientInfo string
 	// Capabilities is a JSON object; empty means {}.
 	Capabilities json.RawMessage
-	// LogLevel is the log level for requests that do not name one; "" means none.
+	// LogLevel is the minimum level of log messages, for requests whose _meta does not contain a level; "" means that
+	// no level is set.
 	LogLevel string
 }
 
-// ToModernParams returns the params of a request for a stateless server. The members in hopMetaKeys are replaced by the
-// members in h; all other members stay.
+// ToModernParams returns the params of a request for a stateless server. It removes the members in hopMetaKeys from
+// _meta and adds the values in h. All other members are unchanged.
 func ToModernParams(params json.RawMessage, h RequestMeta) json.RawMessage {
 	meta := mcp.MetaOf(params)
 	out := make([]byte, 0, len(meta)+len(h.ClientInfo)+len(h.Capabilities)+256)
@@ -83,7 +85,8 @@ func ToLegacyParams(params json.RawMessage) json.RawMessage {
 const ownMetaPrefix = "drawbridge/"
 
 // CleanServerResult returns a result without the server's own serverInfo, because for the caller the server is
-// Drawbridge. It also drops members with ownMetaPrefix, so that a server cannot fake a fault of Drawbridge.
+// Drawbridge. It also drops the members of _meta with ownMetaPrefix, so that a server cannot imitate a fault of
+// Drawbridge.
 func CleanServerResult(result json.RawMessage) json.RawMessage {
 	// The search text has no slash, because some encoders escape the slash in the key.
 	if !rawjson.MayContain(result, "serverInfo") && !rawjson.MayContain(result, "drawbridge") {
@@ -106,7 +109,7 @@ func CleanServerResult(result json.RawMessage) json.RawMessage {
 		return result
 	}
 	if metas > 1 {
-		// Keep only the last _meta, which Drawbridge reads, so that all parsers read the same one.
+		// Keep only the last _meta, which Drawbridge reads, so that all parsers read the same members.
 		edits = append(edits, rawjson.Put(mcp.MetaOf(result), "_meta"))
 		edits[0], edits[len(edits)-1] = edits[len(edits)-1], edits[0]
 	}
@@ -142,8 +145,8 @@ func ClientInfo(version string) string {
 // A Root is a directory that Drawbridge announces to servers: a file URI, and a name for people, which may be empty.
 type Root struct{ URI, Name string }
 
-// AnswersRootsForClient reports whether Drawbridge responds to roots/list for a client with these capabilities. It does
-// if the client did not declare roots, and the settings have roots.
+// AnswersRootsForClient reports whether Drawbridge itself responds to roots/list for a client with these capabilities.
+// It does if the client did not declare roots, and the settings contain roots.
 func AnswersRootsForClient(capabilities json.RawMessage, roots []Root) bool {
 	return len(roots) > 0 && !mcp.DeclaresAny(capabilities, "roots")
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The maximum number and size of the notifications that wait for the next request of a call, or for a slow caller.
+// The maximum number of queued notifications of one call, and their maximum total size in bytes. Notifications are
+// queued for the caller's next request, or for a caller that reads slowly.
 const (
 	maxBufferedNotifications = 256
 	maxBufferedBytes         = 256 << 10
@@ -25,11 +26,13 @@ type bufferedNotification struct {
 
 func (n bufferedNotification) size() int { return len(n.method) + len(n.params) }
 
-// A notificationBuffer holds undelivered notifications in order. The mutex mu of its call guards it.
+// A notificationBuffer holds the notifications of a statelessCall that are not delivered yet, in order. The call's
+// mutex mu guards the buffer.
 type notificationBuffer struct {
 	notes []bufferedNotification
 	bytes int
-	// roomSignal is closed and replaced when there is room, or when the request that receives notifications ends.
+	// roomSignal is closed and replaced when the buffer has room again, or when the caller's request to which
+	// notifications are delivered ends.
 	roomSignal chan struct{}
 }
 
@@ -53,8 +56,9 @@ func (b *notificationBuffer) wakeWaiters() {
 	b.roomSignal = make(chan struct{})
 }
 
-// Notify queues a notification of the server. If a request of the caller is waiting, Notify waits for room; otherwise a
-// notification beyond the limits is dropped. The error is the cause of the call's end, or ctx's error.
+// Notify queues a notification of the server. If the queue is full while a request of the caller is waiting, Notify
+// waits for room. If no request is waiting, Notify drops the notification. The error is the cause of the call's end, or
+// ctx's error.
 func (t *statelessCall) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	n := bufferedNotification{method, params}
 	t.mu.Lock()
@@ -76,7 +80,8 @@ func (t *statelessCall) Notify(ctx context.Context, method string, params json.R
 	return nil
 }
 
-// waitUnlocked unlocks mu, waits until moved is closed or a context ends, and locks mu again.
+// waitUnlocked unlocks mu, waits until moved is closed, ctx ends or the call ends, and locks mu again. It returns nil
+// only if moved was closed.
 func (t *statelessCall) waitUnlocked(ctx context.Context, moved <-chan struct{}) error {
 	t.mu.Unlock()
 	defer t.mu.Lock()
@@ -90,8 +95,8 @@ func (t *statelessCall) waitUnlocked(ctx context.Context, moved <-chan struct{})
 	}
 }
 
-// bufferNotification stores a notification for the next request, if the caller may want it and there is room. The
-// caller must hold mu.
+// bufferNotification stores a notification for the caller's next request. It drops log messages that the caller did not
+// ask for, and notifications for which there is no room. The caller must hold mu.
 func (t *statelessCall) bufferNotification(n bufferedNotification) {
 	if n.method == mcp.NoteMessage && !t.logs || !t.buffered.fits(n) {
 		return
@@ -100,7 +105,8 @@ func (t *statelessCall) bufferNotification(n bufferedNotification) {
 	t.buffered.add(n)
 }
 
-// detachPeer ends the delivery to the current request. Undelivered notifications are stored for the next request.
+// detachPeer ends the delivery of notifications to the caller's current request. Undelivered notifications are stored
+// for the next request.
 func (t *statelessCall) detachPeer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,8 +119,9 @@ func (t *statelessCall) detachPeer() {
 	t.buffered.wakeWaiters()
 }
 
-// deliverNotifications delivers the queued notifications to the waiting request. Only that request calls it, so the
-// order is kept. It delivers only notifications that are queued at its start, so that it ends.
+// deliverNotifications delivers the queued notifications to the waiting request. Only the goroutine of that request
+// calls it, so the notifications arrive in order. It delivers only the notifications that are queued when it begins;
+// otherwise a server that sends many notifications could keep it from returning.
 func (t *statelessCall) deliverNotifications(ctx context.Context) {
 	t.mu.Lock()
 	peer, token, count := t.peer, t.token, len(t.buffered.notes)
@@ -134,8 +141,8 @@ func (t *statelessCall) deliverNotifications(ctx context.Context) {
 	}
 }
 
-// sendNotification sends a notification to a peer. Progress is sent only if the request has a progress token, and with
-// that token.
+// sendNotification sends a notification to a peer. A progress notification is sent only if the peer's request has a
+// progress token, and gets that token.
 func sendNotification(ctx context.Context, peer drawbridge.Peer, token json.RawMessage, n bufferedNotification) error {
 	if n.method == mcp.NoteProgress {
 		if token == nil {

@@ -17,8 +17,8 @@ import (
 // MaxParkedCalls is the default maximum number of parked calls of one principal.
 const MaxParkedCalls = 256
 
-// NewParkedCalls returns a ParkedCalls without calls. A parked call is cancelled after the time wait. At most most
-// calls of one principal can be parked.
+// NewParkedCalls returns a ParkedCalls without calls. A call is cancelled if its caller sends no answers within wait.
+// most is the maximum number of parked calls of one principal.
 func NewParkedCalls(wait time.Duration, most int) *ParkedCalls {
 	return &ParkedCalls{timeout: wait, maxPerPrincipal: most, byHandle: map[string]*parkedCall{},
 		perPrincipal: map[string]int{}}
@@ -27,8 +27,8 @@ func NewParkedCalls(wait time.Duration, most int) *ParkedCalls {
 // handlePrefix is the prefix of a requestState that is the handle of a parked call. The rest of the handle is random.
 const handlePrefix = "drawbridge/parked:"
 
-// ParkedCalls holds calls that wait for answers of their callers. Each call has a handle that can be used once. Create
-// it with NewParkedCalls.
+// ParkedCalls holds the calls of stateless callers that wait for the callers' answers to questions. Each call has a
+// handle that can be used once. Create a ParkedCalls with NewParkedCalls.
 type ParkedCalls struct {
 	timeout         time.Duration
 	maxPerPrincipal int
@@ -59,8 +59,8 @@ func ParkedCallHandle(params json.RawMessage) (handle string, ok bool) {
 	return state, true
 }
 
-// park stores a call until its caller sends answers, and returns the result that asks for them, with the handle. It
-// returns false if the caller has too many parked calls or ParkedCalls is closed.
+// park stores a call until its caller sends answers. It returns the result that asks the caller for the answers and
+// contains the call's handle. It returns false if the principal has too many parked calls, or if ParkedCalls is closed.
 func (p *ParkedCalls) park(t *statelessCall) (drawbridge.Result, bool) {
 	handle := handlePrefix + rand.Text()
 	p.mu.Lock()
@@ -116,9 +116,9 @@ func (p *ParkedCalls) Len() int {
 
 var errParkingClosed = errors.New("shutting down")
 
-// ResumeCall passes the answers in a new request to a parked call and returns the call's next result, as BeginCall
-// does. The error is a *drawbridge.Fault with the code InvalidInput for an unknown handle, a handle of another server
-// or principal, or malformed answers.
+// ResumeCall passes the answers in a new request to the parked call with the handle. It returns the call's next result,
+// as BeginCall does. The error is a *drawbridge.Fault with the code InvalidInput for an unknown handle, for a handle of
+// another server or principal, or for malformed answers.
 func (p *ParkedCalls) ResumeCall(ctx context.Context, server drawbridge.ServerID, step, handle string,
 	call drawbridge.Call) (drawbridge.Result, error) {
 	t, err := p.takeParked(server, handle, call)
@@ -132,8 +132,8 @@ func (p *ParkedCalls) ResumeCall(ctx context.Context, server drawbridge.ServerID
 
 var errNotParked = errors.New("requestState: no call waits for it: it was used before, or the call has ended")
 
-// takeParked removes and returns the call with a handle, if it belongs to the server and the caller's principal. It
-// attaches the new request to the call and passes the answers on.
+// takeParked removes and returns the call with a handle, if it belongs to the server and to the principal of the new
+// request. It makes the new request the call's current request and passes the answers to the call.
 func (p *ParkedCalls) takeParked(server drawbridge.ServerID, handle string, call drawbridge.Call) (
 	*statelessCall, error) {
 	p.mu.Lock()

@@ -17,18 +17,20 @@ import (
 const (
 	// maxRounds is the maximum number of times that a server may respond to one call with questions.
 	maxRounds = 16
-	// maxOpenQuestions is the maximum number of open questions of one call. It is small because a person answers them.
+	// maxOpenQuestions is the maximum number of unanswered questions of one call. It is small because a person answers
+	// them.
 	maxOpenQuestions = 32
-	// minRoundPause and maxRoundPause limit the pause before a call is repeated that needs input but has no questions.
-	// The pause doubles each time.
+	// minRoundPause and maxRoundPause limit a pause. If a server asks for input without any question, the call is
+	// repeated after the pause. The pause doubles each time.
 	minRoundPause = 50 * time.Millisecond
 	maxRoundPause = 2 * time.Second
 )
 
-// CallInRounds continues a stateful caller's call after a stateless server responded with result, which needs input. It
-// sends the questions to the caller by its Peer and repeats the call with the answers, until the server returns another
-// result. There are at most 16 rounds with 32 questions each, within line.Limit. The error is an error of line.Call, or
-// a *drawbridge.Fault: the caller's refusal, or the reason why a question or an answer was not passed on.
+// CallInRounds continues the call of a stateful caller after a stateless server responded with result, which asks for
+// input. It sends the questions to the caller's Peer and repeats the call with the answers, until a result does not ask
+// for input. The server may ask at most 16 times, at most 32 questions each time; line.Limit limits the whole time. The
+// error is an error of line.Call, or a *drawbridge.Fault. The fault is the caller's refusal, or the reason why a
+// question or an answer was not passed on.
 func CallInRounds(ctx context.Context, line CallEnv, call drawbridge.Call, result drawbridge.Result) (
 	drawbridge.Result, error) {
 	bounded, cancel := context.WithTimeout(ctx, line.Limit)
@@ -60,7 +62,7 @@ func CallInRounds(ctx context.Context, line CallEnv, call drawbridge.Call, resul
 	}
 }
 
-// roundsFault returns the fault for a call of CallInRounds that failed with err.
+// roundsFault returns the fault with which CallInRounds ends after the error err.
 func (l CallEnv) roundsFault(ctx context.Context, err error) error {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && !errors.Is(err, context.DeadlineExceeded) {
 		return f
@@ -71,20 +73,20 @@ func (l CallEnv) roundsFault(ctx context.Context, err error) error {
 	return l.unfinishedFault(err)
 }
 
-// NeedsInput reports whether a result of a stateless server asks for input. It first searches for the word, which is
-// much faster than parsing a large result.
+// NeedsInput reports whether a result of a stateless server asks for input. It parses the result only if it contains
+// the text "input_required", because parsing a large result is slow.
 func NeedsInput(result json.RawMessage) bool {
 	return rawjson.MayContain(result, inputRequired) && rawjson.GetString(result, "resultType") == inputRequired
 }
 
-// An inputRequest is one question of a round. name is its key in inputRequests.
+// An inputRequest is one question in a result that asks for input. name is its key in the object inputRequests.
 type inputRequest struct {
 	name, method string
 	params       json.RawMessage
 }
 
-// askCaller sends the questions to the caller one after the other. It returns the answers as an object; nil if there
-// are no questions. The error is a *drawbridge.Fault or the error of ctx.
+// askCaller sends the questions in a server's result to the caller, one after the other. It returns the answers as an
+// object with the same keys; nil if there are no questions. The error is a *drawbridge.Fault or the error of ctx.
 func (l CallEnv) askCaller(ctx context.Context, call drawbridge.Call, questions json.RawMessage) (
 	json.RawMessage, error) {
 	asked, err := l.parseInputRequests(call, questions)
@@ -111,8 +113,8 @@ func (l CallEnv) askCaller(ctx context.Context, call drawbridge.Call, questions 
 	return append(answers, '}'), nil
 }
 
-// parseInputRequests parses the questions of a round. It returns a *drawbridge.Fault if there are too many, or if the
-// caller did not declare to support one of them: then no question is asked.
+// parseInputRequests parses the questions in a server's result. It returns a *drawbridge.Fault if there are too many
+// questions, or if the caller did not declare support for one of them. Then the caller is not asked any question.
 func (l CallEnv) parseInputRequests(call drawbridge.Call, questions json.RawMessage) ([]inputRequest, error) {
 	count := 0
 	for range rawjson.Members(questions) {
@@ -152,7 +154,8 @@ func errTooManyQuestions(n int) error {
 	return fmt.Errorf("the server asks %d questions at once; at most %d are passed on", n, maxOpenQuestions)
 }
 
-// withInputResponses returns the params of a repeated call. answers and state may be nil.
+// withInputResponses returns the params of a repeated call, with the caller's answers and with the requestState that
+// the server sent. If answers or state is nil, its member is left out.
 func withInputResponses(params, answers, state json.RawMessage) json.RawMessage {
 	edits := []rawjson.Edit{rawjson.Drop("inputResponses"), rawjson.Drop("requestState")}
 	if answers != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// neighborWords are words before or after a secret term that make the term harmless, as in "count of tokens", "password
-// rules" or "map key".
+// neighborWords are the words that make a secret term harmless if they stand before it, as in "map key", or after it,
+// as in "private repo".
 type neighborWords struct{ before, after []string }
 
 var (
@@ -32,10 +32,10 @@ var (
 				"method methods mode modes"), "authorization": newNeighborWords("", "method methods mode modes"),
 		}
 	})
-	// measureWords are words for properties of a secret that are not secret themselves.
+	// measureWords are words for properties of a secret that are not secret themselves, as in "token count".
 	measureWords = strings.Fields(
 		"policy policies count counts limit limits budget budgets usage length size strength manager managers rule rules expiry expiration lifetime ttl name names type types kind kinds label labels")
-	// joiningWords are words that may be between a property and its object, as in "length of the token".
+	// joiningWords are words that may stand between a property and the secret, as in "length of the token".
 	joiningWords = strings.Fields("of in a an the this")
 )
 
@@ -43,8 +43,9 @@ func newNeighborWords(before, after string) neighborWords {
 	return neighborWords{strings.Fields(before), strings.Fields(after)}
 }
 
-// dropHarmlessWords returns a text without the words that do not refer to a secret. The result begins and ends with a
-// space.
+// dropHarmlessWords returns a text without the secret terms that do not refer to a secret. Such terms have a neighbor
+// that makes them harmless, or are words such as "secretary". All other words remain, except some of these neighbors.
+// The result begins and ends with a space.
 func dropHarmlessWords(text string) string {
 	all := strings.Fields(text)
 	var kept []string
@@ -73,7 +74,7 @@ func isHarmlessWord(word string) bool {
 	return strings.HasPrefix(word, "tokeni") || strings.HasPrefix(word, "secretar") || word == "passwordless"
 }
 
-// harmlessNeighborsOf returns the harmless neighbors of a word, or of its singular.
+// harmlessNeighborsOf returns the neighbors that make a word, or its singular, harmless.
 func harmlessNeighborsOf(word string) neighborWords {
 	if found, ok := harmlessNeighbors()[word]; ok {
 		return found
@@ -81,8 +82,8 @@ func harmlessNeighborsOf(word string) neighborWords {
 	return harmlessNeighbors()[strings.TrimSuffix(word, "s")]
 }
 
-// isSecretLike reports whether a word refers to a kind of secret that has measureWords: its length or its name is not
-// secret.
+// isSecretLike reports whether a word ends with the name of a secret, such as "token" or "tokens". A following word of
+// measureWords makes such a word harmless: the length of a token is not secret.
 func isSecretLike(word string) bool {
 	word = strings.TrimSuffix(word, "s")
 	return slices.ContainsFunc([]string{"password", "passphrase", "passcode", "token", "secret", "credential", "key",
@@ -91,8 +92,8 @@ func isSecretLike(word string) bool {
 	})
 }
 
-// skipJoiningWords returns the index of the next word in the direction step (1 or -1), after at most three joining
-// words.
+// skipJoiningWords returns the index of the next word after the index i in the direction step (1 or -1). It skips at
+// most three joining words.
 func skipJoiningWords(all []string, i, step int) int {
 	const most = 3
 	i += step

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sensitiveFields returns the names of the fields of a form that ask for secrets, by name, description or input type.
-// If the form as a whole asks for a secret, it returns all text fields too, or all number fields if there are no text
-// fields.
+// sensitiveFields returns the names of the fields of a form that ask for secrets, judged by their name, title,
+// description or input type. If the message, the title or the description of the form asks for a secret, it also
+// returns all text fields. If there are no text fields then, it returns all number fields.
 func sensitiveFields(params json.RawMessage) (names []string) {
 	form := rawjson.Get(params, "requestedSchema")
 	told := strings.Join([]string{truncatedMember(params, "message"), truncatedMember(form, "title"),
@@ -33,12 +33,12 @@ func sensitiveFields(params json.RawMessage) (names []string) {
 	return names
 }
 
-// maxFormFields is the number of fields of a form that are examined. All further fields are marked as sensitive; no
-// honest form has so many.
+// maxFormFields is the number of fields of a form that are examined. All further fields are marked as sensitive without
+// examination, because an honest form does not have so many fields.
 const maxFormFields = 4096
 
-// maxCheckedText is the number of bytes of a text that are examined. Longer texts are truncated before a person sees
-// them.
+// maxCheckedText is the number of bytes of a text that are examined. The rest is not examined: longer texts are
+// truncated before a person sees them.
 const maxCheckedText = 64 << 10
 
 // truncatedMember returns a string member of an object, truncated to maxCheckedText bytes.
@@ -47,7 +47,7 @@ func truncatedMember(object json.RawMessage, member string) string {
 	return text[:min(len(text), maxCheckedText)]
 }
 
-// A formField is one property of a form.
+// A formField is one property in the schema of a form.
 type formField struct {
 	name, title, description string
 	schema                   json.RawMessage
@@ -100,8 +100,8 @@ func (f formField) isHidden() bool {
 		string(rawjson.Get(f.schema, "writeOnly")) == "true"
 }
 
-// asksForSecret reports whether the name, the title or the description of a field refers to a secret. A boolean field
-// never asks for a secret.
+// asksForSecret reports whether the name, the title or the description of a field refers to a secret. here is the
+// context of the whole form. A boolean field never asks for a secret.
 func (f formField) asksForSecret(here fieldContext) bool {
 	if rawjson.GetString(f.schema, "type") == "boolean" {
 		return false
@@ -116,11 +116,11 @@ func (f formField) asksForSecret(here fieldContext) bool {
 	return called(f.name) || called(f.title) || descriptionAsksForSecret(f.description)
 }
 
-// A fieldContext describes the text around a field. It shows whether a word with two meanings is harmless: a key of a
-// map, a cookie to eat, a pin of a board.
+// A fieldContext describes the text around a field. A word with two meanings is harmless in some contexts: "key" near a
+// map, "cookie" near food, "pin" near a board.
 type fieldContext struct{ aboutMaps, aboutFood, aboutPins, hasValueField bool }
 
-// parseFieldContext returns the context that the words of a text indicate.
+// parseFieldContext returns the fieldContext of a text, determined by the words in the text.
 func parseFieldContext(text string) fieldContext {
 	all := strings.Fields(normalizeWords(text))
 	return fieldContext{aboutMaps: containsAnyWord(all, mapWords), aboutFood: containsAnyWord(all, foodWords),
@@ -135,7 +135,8 @@ var (
 	pinWords = strings.Fields("gpio board map post header top drop")
 )
 
-// isHarmless reports whether a word is harmless in this context. own returns the context of the field itself.
+// isHarmless reports whether a word with two meanings is harmless in the context of the form or of the field. own
+// returns the context of the field.
 func (s fieldContext) isHarmless(word string, own func() fieldContext) bool {
 	switch word {
 	case "key", "keys":
@@ -159,7 +160,7 @@ var lookalikes = sync.OnceValue(func() *strings.Replacer {
 		"γ", "y", "ł", "l", "0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t")
 })
 
-// letterSigns maps signs that replace letters within a word, as in "p@ssword", to these letters.
+// letterSigns maps signs that replace letters within a word, as in "p@ssword", to the replaced letters.
 var letterSigns = map[rune]rune{'@': 'a', '$': 's'}
 
 // splitNameWords splits a name into its words in lower case: api_key, api-key, apiKey and APIKey all have two words.

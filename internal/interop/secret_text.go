@@ -12,7 +12,7 @@ import (
 // A secretTerm is a term for a secret, with its spaces and without them.
 type secretTerm struct{ spaced, joined string }
 
-// secretTerms match anywhere in a name. secretWords match only whole words: "pin" does not match "spinning".
+// secretTerms match anywhere in a name. secretWords match only whole words, so "pin" does not match "spinning".
 var (
 	secretTerms = sync.OnceValue(func() []secretTerm {
 		return secretTermsOf(
@@ -40,16 +40,16 @@ var (
 	proseWords = []string{"pin", "pwd", "otp", "totp", "mfa", "2fa", "puk", "cvv", "cvv2", "cvc", "ssn"}
 )
 
-// secretCodePattern matches secrets that are called a code, a key, a number or a cookie, together with the words before
-// or after.
+// secretCodePattern matches names of secrets with the word code, key, number or cookie, such as "login code" or
+// "session cookie".
 var secretCodePattern = lazyregexp.New(
 	` (?:(?:one time|onetime|verification|verify|security|login|log in|logon|sign in|signin|access|auth|authentication|authenticator|authorization|` +
 		`sms|2fa|mfa|otp|two factor|unlock|backup|recovery|pass|pin|secret|digit) codes?|(?:pin|security) number|code (?:from|in|out of) (?:your|the|an?|my) (?:\w+ )?(?:sms|text|text message|authenticator|phone|app)|` +
 		`code (?:that )?(?:we|i|was|has been|were)? ?(?:just )?(?:sent|texted|emailed|mailed) (?:to )?(?:your?|you)|` +
 		`(?:api|access|private|secret|ssh|encryption|security|master|signing|recovery|wallet|your|my) keys?|(?:session|login|auth|browser|http|your) cookies?) `)
 
-// mentionsSecretCode reports whether a text matches secretCodePattern. It first searches for a few words, which is much
-// faster.
+// mentionsSecretCode reports whether a text matches secretCodePattern. It uses the pattern only if the text contains "
+// code", " key", " cookie" or " number ", because the pattern is slow.
 func mentionsSecretCode(text string) bool {
 	return (strings.Contains(text, " code") || strings.Contains(text, " key") || strings.Contains(text, " cookie") ||
 		strings.Contains(text, " number ")) && secretCodePattern().MatchString(text)
@@ -69,23 +69,25 @@ func isSecretName(name string) bool {
 	return containsAnyWord(all, secretWords) || mentionsSecretCode(text)
 }
 
-// maxJoinedWords is the maximum number of words of a name that are also read as one word: "pass word".
+// maxJoinedWords is the maximum number of words in a name that is also examined as one word without spaces, as "pass
+// word". Longer names are not examined in this way.
 const maxJoinedWords = 4
 
 // asksForSecret reports whether prose asks a person for a secret. It does if a sentence tells the person to type a
-// secret, or is only the name of a secret. It also does if a sentence asks for "it" after an earlier sentence named a
-// secret. A text with a foreign term always counts.
+// secret, or consists only of the name of a secret. It also does if a sentence asks the person to type "it", and an
+// earlier sentence named a secret. A text with one of foreignSecretTerms always counts as asking.
 func asksForSecret(prose string) bool { return textAsksForSecret(prose, false) }
 
-// descriptionAsksForSecret is like asksForSecret, for the description of a field: a secret's name at the beginning of a
-// sentence is sufficient.
+// descriptionAsksForSecret is like asksForSecret, for the description of a field. In addition, a description asks for a
+// secret if one of its sentences begins with the name of a secret.
 func descriptionAsksForSecret(description string) bool { return textAsksForSecret(description, true) }
 
-// maxBareWords is the maximum number of words of a sentence that counts as the name of a secret. It is also the number
-// of words at the beginning of a sentence in which such a name is searched for.
+// maxBareWords is the maximum number of words of a sentence that counts as the name of a secret. beginsWithSecretName
+// searches this number of words at the beginning of a sentence.
 const maxBareWords = 5
 
-// pauseReplacer replaces punctuation within a sentence by the word "and", so that no pattern matches across it.
+// pauseReplacer replaces punctuation within a sentence by the word "and", so that no pattern matches words on both
+// sides of it.
 var pauseReplacer = strings.NewReplacer(",", " and ", ":", " and ", "(", " and ", ")", " and ", " - ", " and ", "–",
 	" and ", "—", " and ", "，", " and ", "、", " and ", "：", " and ")
 
@@ -116,9 +118,9 @@ func textAsksForSecret(prose string, first bool) bool {
 	return false
 }
 
-// requestVerbs matches phrases that tell a person to type something, including phrases in other languages that use the
-// English words for a token or a PIN. statementWords matches words of a sentence that only mentions a secret.
-// negatedRequest matches warnings against typing a secret.
+// requestVerbs matches phrases that tell a person to type something. They include phrases of other languages, for texts
+// that use the English word for a token or a PIN. statementWords matches words of a sentence that mentions a secret but
+// does not ask for it. negatedRequest matches warnings against typing a secret.
 var (
 	requestVerbs = lazyregexp.New(
 		` (?:enter|reenter|type|retype|key in|fill in|paste|insert|input|provide|supply|submit|specify|reply|respond|answer|write|put|tell|send|give|share|need|needs|needed|require|requires|required|` +
@@ -132,13 +134,13 @@ var (
 		` (?:never|not|don t|dont|do not) (?:\w+ ){0,2}(?:enter|type|paste|provide|send|share|tell|give|put|write|need|require|submit)`)
 )
 
-// namesSecret reports whether a sentence contains the name of a secret. all are the words of text.
+// namesSecret reports whether the sentence text contains the name of a secret. all are the words of text.
 func namesSecret(text string, all []string) bool {
 	return containsTerm(text, secretTerms()) || containsAnyWord(all, proseWords) || mentionsSecretCode(text)
 }
 
-// endsWithSecretName reports whether the part of a sentence after its last comma, colon or dash is only the name of a
-// secret: "To go on: your password".
+// endsWithSecretName reports whether the part of a sentence after its last comma, colon or dash is only a secret's
+// name: "To go on: your password".
 func endsWithSecretName(sentence string) bool {
 	at := strings.LastIndexAny(sentence, ",:—–，、：")
 	if at < 0 {
@@ -157,8 +159,8 @@ func beginsWithSecretName(text string, all []string) bool {
 		namesSecret(" "+strings.Join(head, " ")+" ", head)
 }
 
-// withoutSecretAttributes returns a sentence without phrases that refer to an attribute of a secret: "the name for the
-// new token".
+// withoutSecretAttributes returns a sentence without phrases that refer only to an attribute of a secret, such as "the
+// name for the new token".
 func withoutSecretAttributes(text string) string {
 	var kept []string
 	skip := false
@@ -229,7 +231,7 @@ func normalizeWords(text string) string {
 	return b.String()
 }
 
-// secretTermsOf returns the texts as normalized terms.
+// secretTermsOf normalizes the texts and returns them as terms.
 func secretTermsOf(texts ...string) (all []secretTerm) {
 	for _, text := range texts {
 		p := normalizeWords(text)

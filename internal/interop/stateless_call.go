@@ -16,68 +16,72 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A CallEnv is the environment of one call: how the call is sent to its server, and the limits and rules for it.
+// A CallEnv is the environment of one call: the called server, the function that sends the call, and the limits and
+// rules for the call.
 type CallEnv struct {
 	// Server is the called server. Step describes the call in faults: "call echo on github".
 	Server drawbridge.ServerID
 	Step   string
 	// Capabilities are the capabilities that the server declares; they may be nil.
 	Capabilities json.RawMessage
-	// Call sends the call and returns its result. Requests that the server sends meanwhile go to the call's Peer.
+	// Call sends a call to the server and returns its result. Requests that the server sends meanwhile are passed to
+	// the Peer of that call.
 	Call func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
-	// Limit is the time limit of CallInRounds for a call with all its questions. Other calls are limited by Call
-	// itself.
+	// Limit is the time limit of CallInRounds for a call with all its questions. For BeginCall, only the function Call
+	// limits the time.
 	Limit time.Duration
-	// Lifetime is a context that ends with the server. Start runs work in a goroutine that the server's owner waits
-	// for. Both are used by BeginCall.
+	// Lifetime is a context that ends when the server is closed. Start runs work in a goroutine; closing the server
+	// waits for that goroutine. BeginCall uses both.
 	Lifetime context.Context
 	Start    func(work func()) error
 	// Logger must not be nil.
 	Logger *slog.Logger
-	// Elicitations passes the server's elicitations on according to Rules; nil passes all elicitations on.
+	// Elicitations sends the server's elicitations to the caller according to Rules; nil sends all of them without
+	// limits.
 	Elicitations *ElicitationQueue
 	Rules        ElicitationRules
 }
 
-// unfinishedFault returns the fault for a call that was sent and has no result.
+// unfinishedFault returns the fault for a call that was sent to the server but has no result, because of err.
 func (l CallEnv) unfinishedFault(err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: l.Step, Err: err,
 		Ambiguous: true}
 }
 
 // A statelessCall is a stateless caller's call to a server that may send requests during the call. The caller's first
-// request begins the call, later requests bring answers, and the last request receives the result. The call itself runs
-// in a separate goroutine. Between two requests it is parked.
+// request begins the call. Each later request contains answers, and the last request receives the result. The call
+// itself runs in a separate goroutine. Between two requests of the caller, the call is stored in ParkedCalls.
 type statelessCall struct {
 	env       CallEnv
 	principal string
 	ctx       context.Context // the context of the call itself
 	cancel    context.CancelCauseFunc
-	// wake holds one value when there is a new question or notification, or when the call has ended.
+	// wake holds one value when the waiting request must look for a new question, a new notification or the end of the
+	// call.
 	wake chan struct{}
 
 	mu sync.Mutex
 	// peer and token are the Peer and the progress token of the waiting request; peer is nil if no request waits.
 	peer  drawbridge.Peer
 	token json.RawMessage
-	// capabilities are the client capabilities that the last request declared.
+	// capabilities are the client capabilities in the caller's last request.
 	capabilities json.RawMessage
-	// firstWantsLogs is set if the first request asked for log messages. logs is set if the first or the last request
-	// did.
+	// firstWantsLogs is set if the caller's first request asked for log messages. logs is set if the first or the last
+	// request asked for them.
 	firstWantsLogs, logs bool
 	// buffered holds the undelivered notifications.
 	buffered notificationBuffer
-	// questions are the unanswered questions, in the order in which the server asked them. questionCount counts all
-	// questions of the call.
+	// questions are the unanswered questions, in the order in which the server asked them. questionCount is the number
+	// of all questions of the call so far.
 	questions     []*question
 	questionCount int
-	// over is set when the call has ended, with result or err.
+	// over is set when the call has ended. Then result or err is its outcome.
 	over   bool
 	result drawbridge.Result
 	err    error
 }
 
-// A question is a request of the server that the caller has not answered.
+// A question is a request that the server sent during a call and that the caller has not answered.
 type question struct {
 	name   string
 	method string
@@ -93,8 +97,9 @@ type answer struct {
 
 var _ drawbridge.Peer = (*statelessCall)(nil)
 
-// BeginCall begins a call and returns its first result: the server's result, or a result that asks the caller for
-// input. The error is an error of line.Call, or a *drawbridge.Fault if the caller left.
+// BeginCall begins a call of a stateless caller and returns its first result: the server's result, or a result that
+// asks the caller for input. The error is an error of line.Start or line.Call, or a *drawbridge.Fault if the caller has
+// left.
 func (p *ParkedCalls) BeginCall(ctx context.Context, line CallEnv, call drawbridge.Call) (drawbridge.Result, error) {
 	t := &statelessCall{
 		env: line, principal: call.Caller.Principal, wake: make(chan struct{}, 1),
@@ -120,8 +125,9 @@ func (p *ParkedCalls) BeginCall(ctx context.Context, line CallEnv, call drawbrid
 	return t.waitForOutcome(ctx, p, call)
 }
 
-// attachRequest makes call the current request. It refuses the open questions that the request's capabilities do not
-// cover, because each request declares its capabilities again. The caller must hold mu.
+// attachRequest makes call the current request of the caller. Each request declares the client's capabilities again. So
+// attachRequest sends an error to the server for each unanswered question that these capabilities do not cover. The
+// caller must hold mu.
 func (t *statelessCall) attachRequest(call drawbridge.Call) {
 	t.peer, t.token = call.Peer, rawjson.Get(call.Params, "_meta", mcp.MetaProgressToken)
 	t.capabilities, t.logs = call.Caller.Capabilities, t.firstWantsLogs || requestWantsLogs(call)
@@ -138,14 +144,16 @@ func requestWantsLogs(call drawbridge.Call) bool {
 	return rawjson.GetString(call.Params, "_meta", mcp.MetaLogLevel) != ""
 }
 
-// clientAccepts reports whether the last request declared support for a server request. The caller must hold mu.
+// clientAccepts reports whether the capabilities in the caller's last request cover a server request. The caller must
+// hold mu.
 func (t *statelessCall) clientAccepts(method string, params json.RawMessage) bool {
 	return mcp.ServerMayRequest(t.capabilities, t.env.Capabilities, method, params)
 }
 
 var errUndeclared = errors.New("the client did not declare it")
 
-// undeclaredFault returns the refusal of a server request that the client did not declare to support.
+// undeclaredFault returns the error with which a server request is refused if the client did not declare support for
+// it.
 func undeclaredFault(method string) error {
 	said := "method not found"
 	if capability := mcp.RequiredCapability(method); capability != "" {
@@ -157,8 +165,9 @@ func undeclaredFault(method string) error {
 	}
 }
 
-// waitForOutcome waits for and returns the next result of the call: its final result, or a result with questions. If
-// the caller leaves, the call is cancelled.
+// waitForOutcome waits for and returns the next result of the call: its final result, or a result with questions. If no
+// more calls can be parked, the questions are refused and the call continues. If the caller leaves, the call is
+// cancelled.
 func (t *statelessCall) waitForOutcome(ctx context.Context, p *ParkedCalls, call drawbridge.Call) (
 	drawbridge.Result, error) {
 	defer t.detachPeer()
@@ -185,7 +194,7 @@ func (t *statelessCall) waitForOutcome(ctx context.Context, p *ParkedCalls, call
 	}
 }
 
-// state reports whether the call has ended, and whether there are open questions.
+// state reports whether the call has ended, and whether it has unanswered questions.
 func (t *statelessCall) state() (over, asks bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -197,9 +206,9 @@ var errTooManyParked = &drawbridge.Fault{
 	Step: "ask the caller", Err: errors.New("too many of its calls wait for answers already"),
 }
 
-// Request sends a request of the server to the caller and returns the answer, which a later request of the caller
-// brings. It refuses requests that the caller's last request did not declare to support, and more than 32 open
-// questions.
+// Request sends a request of the server to the caller, as a question in a result. It waits until a later request of the
+// caller contains the answer. It refuses a request that the capabilities in the caller's last request do not cover, and
+// the request after 32 unanswered questions.
 func (t *statelessCall) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	q, err := t.addQuestion(method, params)
 	if err != nil {
@@ -217,7 +226,7 @@ func (t *statelessCall) Request(ctx context.Context, method string, params json.
 	}
 }
 
-// addQuestion adds a question. It returns an error if the question may not be asked.
+// addQuestion adds a question to the unanswered questions. It returns an error if Request must refuse the question.
 func (t *statelessCall) addQuestion(method string, params json.RawMessage) (*question, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -243,7 +252,8 @@ func (t *statelessCall) unansweredFault(method string, err error) error {
 		method, Err: err}
 }
 
-// signal wakes the waiting request, or makes its next wait return immediately.
+// signal wakes the request of the caller that waits in waitForOutcome. If no request waits, the next wait returns
+// immediately.
 func (t *statelessCall) signal() {
 	select {
 	case t.wake <- struct{}{}:
@@ -268,8 +278,8 @@ func (t *statelessCall) refuseQuestions() {
 	t.questions = nil
 }
 
-// takeAnswers attaches a request to the call and passes its answers to the open questions. Unknown answers are ignored.
-// If an answer is not an object, takeAnswers returns an error and changes nothing.
+// takeAnswers makes call the current request and passes the answers in its params to the unanswered questions. Answers
+// to unknown questions are ignored. If an answer is not an object, takeAnswers returns an error and changes nothing.
 func (t *statelessCall) takeAnswers(call drawbridge.Call) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -292,7 +302,7 @@ func (t *statelessCall) takeAnswers(call drawbridge.Call) error {
 	return nil
 }
 
-// finishCall stores the final result of the call for the waiting or the next request.
+// finishCall stores the final result of the call, for the request that waits or for the caller's next request.
 func (t *statelessCall) finishCall(result drawbridge.Result, err error) {
 	t.mu.Lock()
 	t.over, t.result, t.err = true, result, err
@@ -300,7 +310,8 @@ func (t *statelessCall) finishCall(result drawbridge.Result, err error) {
 	t.signal()
 }
 
-// inputRequiredResult returns a result that asks the open questions. The handle is its requestState.
+// inputRequiredResult returns a result that asks the caller the unanswered questions. The requestState of the result is
+// the handle.
 func (t *statelessCall) inputRequiredResult(handle string) drawbridge.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,12 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A TaskCaller makes calls to tools that can be called only as tasks.
+// A TaskCaller calls tools that can be called only as tasks.
 type TaskCaller struct {
 	// Do sends a request to the server and returns the result.
 	Do func(context.Context, drawbridge.Call) (json.RawMessage, error)
-	// OnLost reports whether an error means that the request did not reach the server, and handles this case.
-	// IsServerResponse reports whether an error is the server's response.
+	// OnLost is called with an error of Do. It reports whether the error means that the request did not reach the
+	// server, and then marks the connection as lost. IsServerResponse reports whether an error is the server's
+	// response.
 	OnLost           func(error) bool
 	IsServerResponse func(error) bool
 	// StripTask returns an object without the related-task member.
@@ -25,7 +26,7 @@ type TaskCaller struct {
 	CancelTask func(ctx context.Context, id json.RawMessage)
 }
 
-// CallAsTask makes a call as a task and waits for its result, for a caller that did not ask for a task.
+// CallAsTask calls a tool as a task, for a caller that did not ask for a task, and waits for the task's result.
 func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	if call.Peer != nil {
 		call.Peer = taskHidingPeer{call.Peer, t.StripTask}
@@ -40,7 +41,8 @@ func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.
 	if _, ok := rawjson.DecodeString(id); !ok {
 		return created, nil // the server returned a plain result
 	}
-	// The server responds to tasks/result when the task has ended. The time limit is that of any other call.
+	// The server responds to tasks/result when the task has ended. The request has the same time limit as any other
+	// call.
 	fetch.Method, fetch.Params = mcp.MethodTasksResult, rawjson.Apply(nil, rawjson.Put(id, "taskId"))
 	if meta := mcp.MetaOf(call.Params); meta != nil {
 		fetch.Params = rawjson.Apply(fetch.Params, rawjson.Put(meta, "_meta"))
@@ -57,7 +59,8 @@ func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.
 	return nil, err
 }
 
-// taskHidingPeer is the Peer of a call as a task. It hides the task from the caller, which did not ask for it.
+// taskHidingPeer is the Peer of a call that is made as a task. It removes the member that refers to the task from all
+// messages, because the caller did not ask for a task.
 type taskHidingPeer struct {
 	drawbridge.Peer
 	stripTask func(json.RawMessage) json.RawMessage

@@ -13,16 +13,16 @@ import (
 )
 
 // A stateful server may refuse a call with the error -32042, whose data lists pages that the user must visit first
-// (2025-11-25, Elicitation, URL mode). The stateless generation does not have this error: its results ask for input
-// instead.
+// (2025-11-25, Elicitation, URL mode). The stateless generation does not have this error: there, a result asks for
+// input instead.
 
-// MetaServer is the member of an elicitation's _meta that names the server that asks, so that a form does not look like
-// a question of Drawbridge.
+// MetaServer is the member of an elicitation's _meta with the name of the server that asks. Clients can show the name,
+// so that a form does not look like a question of Drawbridge.
 const MetaServer = "drawbridge/server"
 
-// PrepareRequest returns the params of a server request in the form that may be shown. For an elicitation it adds the
-// server's name and marks, see MetaServer and MetaSensitive. Sampling requests are passed to Inspect. Other requests
-// only lose the members of _meta that only Drawbridge may set.
+// PrepareRequest returns the params of a server request in the form that may be shown to people and models. It removes
+// the members of _meta that only Drawbridge may set. For an elicitation it adds the server's name and other members,
+// see MetaServer and MetaSensitive. A sampling request is also passed to Inspect.
 func (r ElicitationRules) PrepareRequest(id drawbridge.ServerID, method string,
 	params json.RawMessage) json.RawMessage {
 	if rawjson.Get(params, "_meta") != nil { // drop members that only Drawbridge may set
@@ -38,8 +38,8 @@ func (r ElicitationRules) PrepareRequest(id drawbridge.ServerID, method string,
 	return params
 }
 
-// demandedElicitations returns the elicitations that an error -32042 demands, at most one more than
-// maxDemandedElicitations. For any other error it returns none.
+// demandedElicitations returns the elicitations in the data of an error -32042. It returns at most
+// maxDemandedElicitations+1 of them, so that the caller can detect too many. For any other error it returns none.
 func demandedElicitations(err error) (demands []json.RawMessage) {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Raw == nil || mcp.ErrorCode(f.Raw) != mcp.CodeURLElicitation {
@@ -56,8 +56,9 @@ func demandedElicitations(err error) (demands []json.RawMessage) {
 	return demands
 }
 
-// TranslateElicitationError translates the outcome of a stateless caller's call. It replaces an error that demands
-// elicitations by an error that names the required capabilities, and returns any other outcome unchanged.
+// TranslateElicitationError translates the outcome of a stateless caller's call. If err demands elicitations (error
+// -32042), it returns an error that names the capabilities that the client must declare. Any other outcome is returned
+// unchanged.
 func TranslateElicitationError(result drawbridge.Result, err error) (drawbridge.Result, error) {
 	demands := demandedElicitations(err)
 	if len(demands) == 0 {
@@ -81,11 +82,12 @@ func TranslateElicitationError(result drawbridge.Result, err error) (drawbridge.
 	return result, &f
 }
 
-// maxDemandedElicitations is the maximum number of elicitations that one error may demand.
+// maxDemandedElicitations is the maximum number of elicitations that one error -32042 may demand; a call with more of
+// them fails.
 const maxDemandedElicitations = 16
 
-// callWithElicitations makes the call. If an error demands elicitations, it asks the user and repeats the call when the
-// user has accepted them.
+// callWithElicitations makes the call. If the server responds with the error -32042, it asks the user to visit the
+// demanded pages. When the user has accepted all of them, it repeats the call.
 func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.Result, error) {
 	for range maxRounds {
 		result, err := t.env.Call(t.ctx, call)
@@ -114,8 +116,8 @@ func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.R
 	}
 }
 
-// clientAcceptsAll reports whether the last request declared support for all these elicitations, and all their URLs are
-// safe.
+// clientAcceptsAll reports whether the capabilities in the caller's last request cover all these elicitations, and all
+// their URLs are safe.
 func (t *statelessCall) clientAcceptsAll(demands []json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +126,8 @@ func (t *statelessCall) clientAcceptsAll(demands []json.RawMessage) bool {
 	})
 }
 
-// sendUserToPage asks the caller to send the user to a page. It returns nil if the user has accepted.
+// sendUserToPage asks the caller to send the user to a page. It returns nil if the user has accepted, else the reason
+// why not.
 func (t *statelessCall) sendUserToPage(params json.RawMessage) error {
 	answer, err := t.Request(t.ctx, mcp.MethodElicitation, t.env.Rules.PrepareRequest(t.env.Server,
 		mcp.MethodElicitation, params))

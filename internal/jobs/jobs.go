@@ -1,6 +1,6 @@
-// Package jobs runs commands that continue after the call that started them has ended. A job belongs to a principal:
-// each client of the principal can list, read and stop it. When a job ends or the table is closed, no process of the
-// job remains.
+// Package jobs runs commands, called jobs, that may continue after the call that started them has ended. A job belongs
+// to a principal: every client of the principal can list it, read its output and stop it. When a job ends, or when its
+// table is closed, all processes that the job started are ended too.
 package jobs
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// maxRunning limits the running jobs of a principal. maxEnded limits the ended jobs of a principal that a table stores.
+// maxRunning is the maximum number of running jobs of one principal. maxEnded is the maximum number of ended jobs of
+// one principal in a table; if there are more, the oldest are removed.
 const (
 	maxRunning = 256
 	maxEnded   = 64
@@ -28,14 +29,14 @@ type Cause string
 
 // The causes. The empty Cause means that the job is running.
 const (
-	// Exited and Signalled mean that the command ended by itself. Signalled is for a command that was ended by a signal
-	// that Drawbridge did not send.
+	// Exited means that the command exited by itself. Signalled means that a signal ended the command, and that
+	// Drawbridge did not send it.
 	Exited    Cause = "exited"
 	Signalled Cause = "signalled"
 	// TimeLimit means that Drawbridge ended the command because it ran longer than Spec.TimeLimit.
 	TimeLimit Cause = "time limit"
-	// Stopped means that a call stopped the command. Cancelled means that the call which started the command was
-	// cancelled. Closed means that Drawbridge was closed.
+	// Stopped means that a client stopped the command with a call. Cancelled means that the call that started the
+	// command was cancelled. Closed means that Drawbridge ended.
 	Stopped   Cause = "stopped"
 	Cancelled Cause = "cancelled"
 	Closed    Cause = "closed"
@@ -46,22 +47,22 @@ var ErrNotFound = errors.New("there is no such job")
 
 var errEnding = errors.New("the program is ending")
 
-// A Spec describes a job.
+// A Spec contains the parameters of a job.
 type Spec struct {
-	// Owner is the principal. Run is the run that starts the job.
+	// Owner is the principal to which the job belongs. Run is the key of the run that starts the job; see deck.RunOf.
 	Owner, Run string
 	// Line is the command line. Dir is its working directory.
 	Line, Dir string
 	// Profile and Env have the same meaning as in [deck.ShellCommand].
 	Profile deck.Profile
 	Env     []string
-	// Shell starts the command; nil means the shell of the table.
+	// Shell starts the command; nil means the shell that was passed to NewTable.
 	Shell deck.Shell
-	// TimeLimit is how long the job may run; 0 means no limit.
+	// TimeLimit is how long the job may run before it is stopped; 0 means no limit.
 	TimeLimit time.Duration
 }
 
-// A Job is a command that a table runs. Its methods may be called from several goroutines.
+// A Job is a running or ended command of a Table. Its methods may be called from several goroutines.
 type Job struct {
 	ID string
 	Spec
@@ -86,11 +87,11 @@ type Job struct {
 type State struct {
 	// Cause is the reason why the job ended; it is empty while the job runs.
 	Cause Cause
-	// ExitCode is the exit code of a command that exited, otherwise -1. Signal describes the signal that ended the
-	// command.
+	// ExitCode is the exit code of a command that exited; -1 while the job runs, and if a signal ended the command.
+	// Signal describes that signal, such as "signal: killed"; otherwise it is empty.
 	ExitCode int
 	Signal   string
-	// Took is how long the job has run.
+	// Took is how long the job ran, or has run until now.
 	Took time.Duration
 }
 
@@ -107,7 +108,8 @@ func (j *Job) State() State {
 	return State{Cause: j.cause, ExitCode: j.code, Signal: j.signal, Took: j.ended.Sub(j.Started)}
 }
 
-// String describes the state for people: "exit 0", "killed by Drawbridge after 2s (time limit)".
+// String returns a text for people that describes the state, such as "exit 0" or "killed by Drawbridge after 2s (time
+// limit)".
 func (s State) String() string {
 	took := s.Took.Round(time.Millisecond)
 	switch s.Cause {
@@ -121,8 +123,7 @@ func (s State) String() string {
 	return fmt.Sprintf("killed by Drawbridge after %s (%s)", took, s.Cause)
 }
 
-// stop ends the job, and waits until it has ended. why becomes the cause of the job, unless the job already has a
-// cause.
+// stop ends the command of the job, and waits until it has ended. If the job has no cause yet, why becomes its cause.
 func (j *Job) stop(ctx context.Context, why Cause) error {
 	j.mu.Lock()
 	if j.cause == "" {
@@ -132,7 +133,8 @@ func (j *Job) stop(ctx context.Context, why Cause) error {
 	return j.command.Stop(ctx)
 }
 
-// watch waits until the job has ended, and stores its final state. It stops the job at its time limit.
+// watch waits until the command of the job has ended, and stores the final state of the job. If the time limit is
+// reached, it stops the job.
 func (j *Job) watch() {
 	var limit <-chan time.Time
 	if j.TimeLimit > 0 {
@@ -158,7 +160,8 @@ func (j *Job) watch() {
 	j.ended = time.Now()
 }
 
-// A Table starts jobs, and stores running and ended jobs. Its methods may be called from several goroutines.
+// A Table starts jobs, and stores the running jobs and the last ended jobs of each principal. Its methods may be called
+// from several goroutines.
 type Table struct {
 	shell deck.Shell
 
@@ -169,11 +172,11 @@ type Table struct {
 	work   sync.WaitGroup
 }
 
-// NewTable returns a table without jobs. The shell starts the commands of its jobs.
+// NewTable returns a table without jobs. shell starts the commands of jobs that have no shell of their own.
 func NewTable(shell deck.Shell) *Table { return &Table{shell: shell} }
 
-// Start starts a job. ctx limits only the start, not the job. Start returns an error if the command cannot be started,
-// if the principal has too many running jobs, or if the table is closed.
+// Start starts a job. The end of ctx cancels only the start; a job that has started continues. Start returns an error
+// if the command cannot be started, if the principal has maxRunning running jobs, or if the table is closed.
 func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	job := &Job{Spec: s, done: make(chan struct{}), life: context.WithoutCancel(ctx)}
 	t.mu.Lock()
@@ -224,7 +227,8 @@ func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	return job, nil
 }
 
-// forgetOldest removes the oldest ended jobs of a principal until at most maxEnded remain. The caller must hold mu.
+// forgetOldest removes the oldest ended jobs of a principal from the table until at most maxEnded of them remain. The
+// caller must hold mu.
 func (t *Table) forgetOldest(owner string) {
 	ended := 0
 	for _, job := range slices.Backward(slices.Clone(t.jobs)) {
@@ -254,7 +258,7 @@ func (t *Table) List(owner string) (jobs []*Job) {
 	return jobs
 }
 
-// Find returns the job of a principal with this ID, or ErrNotFound.
+// Find returns the job with this ID, if it belongs to the principal owner. Otherwise the error is ErrNotFound.
 func (t *Table) Find(owner, id string) (*Job, error) {
 	for _, job := range t.List(owner) {
 		if job.ID == id {
@@ -264,9 +268,9 @@ func (t *Table) Find(owner, id string) (*Job, error) {
 	return nil, ErrNotFound
 }
 
-// Stop stops a job, waits until it has ended, and removes it from the table. why becomes the cause of the job. When ctx
-// ends, Stop kills the command immediately. Stop returns an error if a process of the job remains; then the job stays
-// in the table.
+// Stop stops a job, waits until it has ended, and removes it from the table. why becomes the cause of the job, unless
+// it already has one. The processes of the job get a short time to end; when ctx ends, they are killed immediately. If
+// a process remains, Stop returns an error, and the job stays in the table.
 func (t *Table) Stop(ctx context.Context, job *Job, why Cause) error {
 	if err := job.stop(ctx, why); err != nil {
 		return err
@@ -276,14 +280,14 @@ func (t *Table) Stop(ctx context.Context, job *Job, why Cause) error {
 	return nil
 }
 
-// Forget removes an ended job from the table.
+// Forget removes a job, which must have ended, from the table.
 func (t *Table) Forget(job *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(job)
 }
 
-// Close stops all jobs, and waits until they have ended.
+// Close stops all jobs, and waits until they have ended. After that, Start returns an error.
 func (t *Table) Close() error {
 	t.mu.Lock()
 	t.closed = true
@@ -302,8 +306,8 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// Shorten returns the first line of a command line, for use in a list. It ends with "…" if it is longer than width
-// bytes or if more lines follow.
+// Shorten returns the first line of a command, truncated to width bytes, for use in a list. It adds "…" if it removed
+// text.
 func Shorten(line string, width int) string {
 	first, _, more := strings.Cut(strings.TrimSpace(line), "\n")
 	if more || len(first) > width {

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// keptHead and keptTail are how many bytes of a stream are stored: from its beginning and from its end.
+// keptHead and keptTail are the numbers of bytes that an Output stores from the beginning and from the end of a stream.
 const (
 	keptHead = 32 << 10
 	keptTail = 256 << 10
 )
 
-// An Output stores the beginning and the end of a stream, and counts its bytes. It is safe for concurrent use. The zero
-// value is an empty stream.
+// An Output receives the output of a command as a stream of bytes. Of a long stream it stores only the beginning and
+// the end. It is safe for concurrent use. The zero value is an empty stream.
 type Output struct {
 	mu    sync.Mutex
 	head  []byte
@@ -22,7 +22,7 @@ type Output struct {
 	total int64
 }
 
-// Write adds bytes to the stream. It never fails.
+// Write appends bytes to the stream. It never returns an error.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,14 +47,14 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Size returns the number of bytes of the stream.
+// Size returns the number of bytes that were written to the stream, including bytes that are not stored.
 func (o *Output) Size() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.total
 }
 
-// kept returns the stored end of the stream. The caller must hold mu.
+// kept returns the last keptTail bytes of the stream, or all bytes of a shorter stream. The caller must hold mu.
 func (o *Output) kept() []byte {
 	if o.total <= keptTail {
 		return o.tail[:o.total]
@@ -63,8 +63,8 @@ func (o *Output) kept() []byte {
 	return append(o.tail[at:len(o.tail):len(o.tail)], o.tail[:at]...)
 }
 
-// Text returns the stream as a text of about ceiling bytes at most. From a longer stream it removes the middle, and
-// inserts a line with the number of removed bytes.
+// Text returns the stream as a text of about ceiling bytes at most. From a longer stream the middle is omitted. In its
+// place, the text has a line with the number of omitted bytes.
 func (o *Output) Text(ceiling int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,9 +79,10 @@ func (o *Output) Text(ceiling int) string {
 	return validText(head) + fmt.Sprintf("\n[%d bytes elided to stay within the output ceiling]\n", elided) + validText(tail)
 }
 
-// From returns the part of the stream that begins at byte cursor. It returns at most the last window bytes of this
-// part, and only bytes that are still stored. elided is the number of omitted bytes between cursor and the text. next
-// is the cursor for the next call: the size of the stream.
+// From returns the bytes of the stream after the first cursor bytes, so that repeated calls return only new output. If
+// these are more than window bytes, or some of them are not stored any more, it returns only the last of them. elided
+// is the number of bytes between cursor and text that are omitted. next is the cursor for the next call, which is the
+// size of the stream.
 func (o *Output) From(cursor int64, window int) (text string, elided, next int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +95,7 @@ func (o *Output) From(cursor int64, window int) (text string, elided, next int64
 	return validText(tail), o.total - cursor - int64(len(tail)), o.total
 }
 
-// LastLines returns the last n lines of the stream, or fewer if fewer are stored.
+// LastLines returns the last n lines of the stream, or fewer if the stored end of the stream has fewer lines.
 func (o *Output) LastLines(n int) []string {
 	o.mu.Lock()
 	text := validText(o.kept())
@@ -106,7 +107,8 @@ func (o *Output) LastLines(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// wholeRunes removes an incomplete character from the end of head and from the beginning of tail.
+// wholeRunes returns head without an incomplete UTF-8 character at its end, and tail without an incomplete character at
+// its beginning.
 func wholeRunes(head, tail []byte) (h, t []byte) {
 	for cut := 1; cut <= min(utf8.UTFMax-1, len(head)); cut++ {
 		if b := head[len(head)-cut]; utf8.RuneStart(b) {

@@ -11,16 +11,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// stopGrace is the time that a process tree has to end after SIGTERM. [process.Process.Stop] sends SIGKILL after one
-// and a half times this time.
+// stopGrace is the grace period in which the processes of a stopped command can end. [process.Process.Stop] first waits
+// and sends SIGTERM. After one and a half times stopGrace, it sends SIGKILL to the processes that remain.
 const stopGrace = 2 * time.Second
 
-// A LocalShell starts commands on this machine, in bash, or in sh if there is no bash. On Windows without both it uses
-// cmd.exe. When a command ends, all processes that it started end too.
+// A LocalShell starts commands on this machine, in bash, or in sh if there is no bash. On Windows, if there is neither,
+// it uses cmd.exe. When a command ends, it ends all processes that the command started.
 type LocalShell struct {
 	// Env is the environment of the commands, in the form "name=value".
 	Env []string
-	// Confine returns the confinement of a command, or nil for no confinement. If Confine is nil, no command is confined.
+	// Confine returns the profile that restricts what a command can access on this machine; nil means no restriction.
+	// If Confine is nil, no command is restricted.
 	Confine func(c deck.ShellCommand) *confine.Profile
 }
 
@@ -46,7 +47,7 @@ func (s LocalShell) Start(ctx context.Context, c deck.ShellCommand) (deck.Runnin
 	return running, nil
 }
 
-// shellFor returns the program that runs a command line, and its arguments.
+// shellFor returns the path of the shell program that runs the command line c.Line, and the arguments of the program.
 func (s LocalShell) shellFor(c deck.ShellCommand) (program string, args []string, err error) {
 	for _, name := range []string{"bash", "sh"} {
 		if program, err = process.FindProgram(name, c.Dir, s.Env); err == nil {
@@ -66,7 +67,7 @@ type localCommand struct {
 	stopErr error // the error of process.Stop, set before done is closed
 }
 
-// wait waits until the command has ended and its output is complete.
+// wait waits until the command has ended, ends the processes that it started, and then closes done.
 func (c *localCommand) wait(ctx context.Context) {
 	<-c.process.Done()
 	c.stopErr = c.process.Stop(ctx)

@@ -6,11 +6,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxNameLength is the maximum number of characters of a name that are shown.
+// maxNameLength is the maximum number of characters of a name that a notification shows; a longer name is truncated.
 const maxNameLength = 80
 
-// desktopTexts returns the title and the body of a notification. Clients and servers choose the names in the body, so
-// invisible characters are shown as their code points.
+// desktopTexts returns the title and the body of a desktop notification. Clients and servers choose the names in the
+// body, so invisible characters in them are shown as their code points.
 func desktopTexts(a Approval) (title, body string) {
 	caller := shownName(a.Caller)
 	if a.Client != "" {

@@ -1,6 +1,6 @@
-// Package notify tells a person that a call waits for approval: by a notification on the desktop, by a webhook, or
-// both. A message contains the name of the called tool and the command that shows the call. It does not contain the
-// arguments, which may be secret, or anything with which the call could be approved.
+// Package notify tells a person that a call waits for approval: by a notification on the desktop, by a webhook, or by
+// both. A message contains the name of the called tool and the command that shows the call. It contains neither the
+// arguments, which may be secret, nor data with which another program could approve the call.
 package notify
 
 import (
@@ -30,7 +30,7 @@ type Approval struct {
 // ShowCommand returns the command that shows the call.
 func (a Approval) ShowCommand() string { return "drawbridge ask show " + a.ID }
 
-// Options select the ways to notify.
+// Options select how a person is notified.
 type Options struct {
 	// Desktop turns on notifications on the desktop of the user who runs this process.
 	Desktop bool
@@ -40,7 +40,7 @@ type Options struct {
 	// Logger receives warnings about messages that could not be delivered.
 	Logger *slog.Logger
 
-	// pauses are the pauses before the second and the third attempt; nil means 1 and 5 seconds.
+	// pauses are the pauses before the second and the third attempt to deliver a webhook; nil means 1 and 5 seconds.
 	pauses []time.Duration
 	// desktop shows a notification; nil means showOnDesktop.
 	desktop func(ctx context.Context, title, body string) error
@@ -53,7 +53,7 @@ const (
 	desktopTimeout = 5 * time.Second
 )
 
-// A Notifier delivers messages. Announce may be called from several goroutines.
+// A Notifier delivers messages about calls that wait for approval. Announce may be called from several goroutines.
 type Notifier struct {
 	o      Options
 	client *http.Client
@@ -75,8 +75,8 @@ func New(o Options) *Notifier {
 	return n
 }
 
-// Announce queues a message about a call. If the queue is full, it logs a warning and drops the message. It does not
-// wait.
+// Announce queues a message about a call that waits for approval. If the queue is full, it logs a warning and drops the
+// message. It does not wait.
 func (n *Notifier) Announce(a Approval) {
 	select {
 	case n.queue <- a:
@@ -85,7 +85,7 @@ func (n *Notifier) Announce(a Approval) {
 	}
 }
 
-// Run delivers messages until ctx ends.
+// Run delivers the queued messages, one after the other, until ctx ends.
 func (n *Notifier) Run(ctx context.Context) error {
 	for {
 		select {

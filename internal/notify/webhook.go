@@ -38,7 +38,8 @@ type webhookBody struct {
 	} `json:"data"`
 }
 
-// post sends the webhook request. It retries after a status of 429 or 5xx, and after a network error.
+// post sends the webhook request for a call. After a network error and after a status of 429 or 5xx, it tries again,
+// once after each of the pauses in Options.
 func (n *Notifier) post(ctx context.Context, a Approval) error {
 	now := time.Now()
 	body := webhookBody{Type: eventPending, Timestamp: now.UTC()}
@@ -60,7 +61,7 @@ func (n *Notifier) post(ctx context.Context, a Approval) error {
 	}
 }
 
-// postOnce sends one request. again reports whether a retry may succeed.
+// postOnce sends one webhook request. again reports whether another attempt may succeed.
 func (n *Notifier) postOnce(ctx context.Context, id string, at time.Time, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.o.WebhookURL, bytes.NewReader(body))
 	if err != nil {
@@ -90,8 +91,8 @@ func (n *Notifier) postOnce(ctx context.Context, id string, at time.Time, body [
 // secretPrefix is the prefix of a secret that is encoded in Base64.
 const secretPrefix = "whsec_"
 
-// sign returns the signature of a webhook. A secret with the prefix whsec_ is decoded from Base64; any other secret is
-// used as it is.
+// sign returns the value of the header Webhook-Signature. A secret with the prefix whsec_ is decoded from Base64. Any
+// other secret, or an invalid encoding, is used as it is.
 func sign(secret, id, timestamp string, body []byte) string {
 	key := []byte(secret)
 	if encoded, ok := strings.CutPrefix(secret, secretPrefix); ok {

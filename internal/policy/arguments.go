@@ -12,31 +12,32 @@ import (
 	"unicode"
 )
 
-// Limits on the arguments that rules use. A call that exceeds a limit cannot be evaluated and is denied.
+// Limits on the arguments that rules use. If a call exceeds a limit, a rule that uses the arguments cannot be
+// evaluated, and the call is denied.
 const (
 	maxArguments = 1 << 20
 	maxDepth     = 64
-	// maxJoined limits the number of joined paths: each relative path is joined to each directory in which it may
-	// start.
+	// maxJoined is the maximum number of joined paths. Each relative path is joined to each directory to which the
+	// server may join it.
 	maxJoined = 1 << 16
 )
 
-// callArguments are the arguments of one call. They are parsed when the first rule uses them.
+// callArguments are the arguments of one call. They are parsed when a rule first uses them.
 type callArguments struct {
 	// params are the params of the request, which contain the arguments; nil if there are none. For a completion
 	// request, see completionArguments.
 	params       json.RawMessage
 	isCompletion bool
-	// uri is the URI of a resource. A file URI is also used as a path.
+	// uri is the URI of a resource, or "" for another item. A file URI is also used as a path.
 	uri  string
 	home string
-	// baseDirs are the directories in which relative paths may start, and joinCount is the number of joined paths.
-	// hasRelative reports whether a relative path was found.
+	// baseDirs are the directories to which the server may join relative paths, and joinCount is the number of joined
+	// paths. hasRelative reports whether a relative path was found.
 	baseDirs    []string
 	joinCount   int
 	hasRelative bool
 	inTexts     int // number of paths found in texts
-	// cardDefinition is the definition of the card. Its schema may declare which arguments are texts.
+	// cardDefinition is the definition of the called card. Its schema may declare that an argument is only a text.
 	cardDefinition json.RawMessage
 
 	read  bool
@@ -52,12 +53,13 @@ type callArguments struct {
 	otherErr       error
 }
 
-// A splitPath is a path, split at its slashes: as written, and with letter case folded.
+// A splitPath is a path, split at its slashes. segments are as written, and foldedSegments have folded letter case.
 type splitPath struct {
 	segments, foldedSegments []string
 	// relativeFrom is the relative path as written, if this path was joined to a directory; otherwise nil.
 	relativeFrom []string
-	// guess marks a text that only few programs use as a path. An allowing rule need not match it.
+	// guess reports whether only few programs use the text as a path. A rule that allows can match a call without
+	// matching such a path.
 	guess bool
 }
 
@@ -74,7 +76,7 @@ func (a *callArguments) noteAs(guess bool, paths ...string) {
 	}
 }
 
-// object returns the arguments. It fails for arguments that are not an object, or that two parsers could read
+// object returns the arguments. It returns an error if they are not a JSON object, or if two parsers could read them
 // differently.
 func (a *callArguments) object() (jsonObject, error) {
 	if !a.read {
@@ -100,8 +102,8 @@ func argumentsInParams(params json.RawMessage) (jsonObject, error) {
 	return nil, cmp.Or(err, errors.New("arguments must be a JSON object"))
 }
 
-// completionArguments returns the arguments of a completion request: those in the context, and the argument to complete
-// with the text typed so far.
+// completionArguments returns the arguments of a completion request. These are the arguments in its context, and the
+// argument to complete with the text typed so far.
 func completionArguments(params json.RawMessage) (jsonObject, error) {
 	context, err := readOneMember(params, "context")
 	if err != nil {
@@ -131,7 +133,7 @@ func completionArguments(params json.RawMessage) (jsonObject, error) {
 	return all, nil
 }
 
-// canonicalJSON returns the arguments as JSON without blanks, with the member names of objects sorted.
+// canonicalJSON returns the arguments as JSON without white space, with the members of objects sorted by name.
 func (a *callArguments) canonicalJSON() (string, error) {
 	value, err := a.object()
 	if err != nil || a.canonicalText != "" {
@@ -147,7 +149,7 @@ func (a *callArguments) canonicalJSON() (string, error) {
 	return a.canonicalText, nil
 }
 
-// namedPaths returns the cleaned paths in the arguments, at any depth.
+// namedPaths returns all paths in the arguments, at any depth, after "." and ".." are resolved.
 func (a *callArguments) namedPaths() ([]splitPath, error) {
 	value, err := a.object()
 	if err != nil || a.pathsCollected {
@@ -165,9 +167,9 @@ func (a *callArguments) namedPaths() ([]splitPath, error) {
 	return a.paths, nil
 }
 
-// collectPaths adds the paths in the value of a named argument to a.paths, at any depth, also from member names. The
-// elements of a list have the list's name. A member name may be a relative path too: "a/b" in {"files": {"a/b":
-// "text"}}.
+// collectPaths adds the paths in v, the value of the argument name, to a.paths. It searches at any depth, and also in
+// member names. The elements of a list are searched with the list's name. A member name may be a relative path too:
+// "a/b" in {"files": {"a/b": "text"}}.
 func (a *callArguments) collectPaths(name string, v any) error {
 	switch v := v.(type) {
 	case string:
@@ -192,8 +194,8 @@ func (a *callArguments) collectPaths(name string, v any) error {
 	return nil
 }
 
-// lookText adds the paths in a text to a.paths. The whole text is a path if named is set or the text begins like a
-// path. Paths inside the text are added too.
+// lookText adds the paths in a text to a.paths. named reports whether the argument's name means a path. If named is
+// true, or if the text begins like a path, the whole text is added as a path. Paths inside the text are added too.
 func (a *callArguments) lookText(text string, named, command bool) error {
 	f := pathFinder{text: text, command: command, first: -1, left: maxFoundBytes}
 	if named || isFileURI(text) || !command && beginsAsPath(text) && isShortLine(text) {
@@ -223,7 +225,7 @@ func (a *callArguments) lookText(text string, named, command bool) error {
 	return err
 }
 
-// isShortLine reports whether a text is a single line, and short enough for a path.
+// isShortLine reports whether a text is a single line that is short enough for a path.
 func isShortLine(text string) bool {
 	if len(text) > maxPath && !hasParentSegment(text) {
 		return false
@@ -237,7 +239,8 @@ func (a *callArguments) noteFound(path string, c Certainty) {
 	a.noteHomes(path)
 }
 
-// noteHomes adds the directories that "~user" may mean. The home directories of other users are guesses.
+// noteHomes adds the directories that "~user" may mean. They are added as guesses, because the home directories of
+// other users are not known.
 func (a *callArguments) noteHomes(path string) {
 	if path == "" || path[0] != '~' || a.home == "" {
 		return
@@ -253,7 +256,7 @@ func (a *callArguments) noteHomes(path string) {
 	}
 }
 
-// addPathReadings adds the paths that programs may read from a text.
+// addPathReadings adds all paths that programs may read from a text, and joins relative paths to baseDirs.
 func (a *callArguments) addPathReadings(text string) error {
 	paths := pathReadings(text, a.home)
 	if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
@@ -272,7 +275,8 @@ func (a *callArguments) addPathReadings(text string) error {
 }
 
 // joinClimbing adds paths for a text that only some programs read as absolute: a URI, "~", a drive. Other programs read
-// a relative path, which leads to another file if it contains "..". Paths in known are not joined again.
+// the text as a relative path. If it contains "..", such a path leads to another file, so it is joined to baseDirs.
+// Paths in known are already joined and are skipped.
 func (a *callArguments) joinClimbing(text string, known []string) error {
 	if !hasParentSegment(text) {
 		return nil
@@ -287,7 +291,7 @@ func (a *callArguments) joinClimbing(text string, known []string) error {
 	return nil
 }
 
-// joinToBaseDirs adds the relative path, joined to each directory in which it may start. from is the path as written.
+// joinToBaseDirs joins a relative path to each of baseDirs and adds the results. from is the path as written.
 func (a *callArguments) joinToBaseDirs(relative string, from []string) error {
 	a.hasRelative = true
 	for _, dir := range a.baseDirs {
@@ -300,8 +304,8 @@ func (a *callArguments) joinToBaseDirs(relative string, from []string) error {
 	return nil
 }
 
-// isPathName reports whether the last words of an argument name mean a path, such as "filePath", "FILE-PATHS", "path_2"
-// or "save_as". A trailing number is ignored.
+// isPathName reports whether the last words of an argument name mean that the argument is a path, such as "filePath",
+// "FILE-PATHS", "path_2" or "save_as". A trailing number is ignored.
 func isPathName(name string) bool {
 	if !isASCII(name) {
 		return policyIsPathName(lastWords(name))
@@ -336,10 +340,10 @@ func lastWords(name string) (before, last string) {
 	return all[len(all)-2], all[len(all)-1]
 }
 
-// maxPathWord is longer than every word of an argument name for a path.
+// maxPathWord limits the length of a word of an argument name. A longer word does not mean a path.
 const maxPathWord = 24
 
-// policyIsPathName reports whether the last two words of an argument name mean a path.
+// policyIsPathName reports whether an argument name means a path. before and last are the last two words of the name.
 func policyIsPathName(before, last string) bool {
 	switch last {
 	case "name", "names":
@@ -389,7 +393,8 @@ func isUpperASCII(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func isAlphanumericASCII(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 
-// isCommandName reports whether an argument name means a command line, or a part of a command line.
+// isCommandName reports whether an argument name means that the argument is a command line, or a part of a command
+// line.
 func isCommandName(name string) bool {
 	if !isASCII(name) {
 		name = foldArgumentName(name)
@@ -420,10 +425,10 @@ func nameWords(name string) []string {
 	return strings.Fields(foldArgumentName(b.String()))
 }
 
-// IsPathArgument reports whether the name of an argument means a path.
+// IsPathArgument reports whether the name of an argument means that the argument is a path.
 func IsPathArgument(name string) bool { return isPathName(name) }
 
-// IsCommandArgument reports whether the name of an argument means a command line.
+// IsCommandArgument reports whether the name of an argument means that the argument is a command line.
 func IsCommandArgument(name string) bool { return isCommandName(name) }
 
 // A foundArgument is the result of searching for an argument: its value, and whether it exists.
@@ -432,10 +437,10 @@ type foundArgument struct {
 	ok bool
 }
 
-// findArgument finds an argument by its name, or by several names joined with dots. The case of letters does not
-// matter, see foldArgumentName. If a list is on the path, one does not exist, and listed holds the arguments in the
-// objects of the list. The error reports two arguments for the same name, such as "a.b" and b inside a: the server may
-// use either.
+// findArgument finds an argument by its name, or by several names joined with dots. Letter case is ignored, see
+// foldArgumentName. If a list is on the path, one does not exist, and listed contains the argument for each object of
+// the list. findArgument returns an error if two arguments have the name, such as "a.b" and b inside a, because the
+// server may use either.
 func findArgument(in jsonObject, name string) (one foundArgument, listed []foundArgument, err error) {
 	same := foldArgumentName(name)
 	first, rest, nested := strings.Cut(same, ".")
@@ -466,7 +471,7 @@ func findArgument(in jsonObject, name string) (one foundArgument, listed []found
 	return one, listed, nil
 }
 
-// findArgumentWithin searches an object, or each object in a list, like findArgument.
+// findArgumentWithin is like findArgument, but searches v if it is an object, or each object in v if it is a list.
 func findArgumentWithin(v any, name string) (one foundArgument, listed []foundArgument, err error) {
 	switch v := v.(type) {
 	case jsonObject:

@@ -13,10 +13,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// MaxRegexpBytes bounds the size of a regular expression in a rule.
+// MaxRegexpBytes is the maximum size of a regular expression in a rule.
 const MaxRegexpBytes = 1024
 
-// An argCondition is a compiled condition on an argument.
+// An argCondition is a compiled condition on an argument. A nil field is not a part of the condition.
 type argCondition struct {
 	name         string
 	is, not      []allowedValue
@@ -25,7 +25,7 @@ type argCondition struct {
 	present      *bool
 }
 
-// An allowedValue is one value in a condition on an argument: a pattern for a text, or an exact value.
+// An allowedValue is one value in a condition: a pattern for texts, or an exact value of another type.
 type allowedValue struct {
 	glob   globPattern
 	isText bool
@@ -87,11 +87,15 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// isMet reports whether the arguments meet the condition. If loose is set, it also tries the values that lenient
-// servers may read. A text that contains a number or a boolean is also that number or boolean; 1 and true are equal, as
-// are 0 and false. A list is also each of its items, and a list on the path to the argument is searched. If loose is
-// not set, a list on the path to the argument fails the condition. The error reports arguments that cannot be
-// evaluated.
+// isMet reports whether the arguments meet the condition. loose is true for a rule that does not allow; isMet then also
+// tries the values that lenient servers may read:
+//
+//   - A text that contains a number or a boolean is also that number or boolean.
+//   - 1 and true are equal, and so are 0 and false.
+//   - A list is also each of its elements, and a list on the path to the argument is searched.
+//
+// If loose is false and a list is on the path to the argument, the condition is not met. isMet returns an error if the
+// argument is repeated.
 func (c argCondition) isMet(in jsonObject, loose bool) (bool, error) {
 	one, listed, err := findArgument(in, c.name)
 	if err != nil || len(listed) > 0 && !loose {
@@ -116,7 +120,7 @@ func (c argCondition) isMetByFound(f foundArgument, loose bool) bool {
 	return slices.ContainsFunc(looseReadings(f.v), met)
 }
 
-// looksAtValue reports whether the condition needs the value of the argument, and not only its presence.
+// looksAtValue reports whether the condition uses the value of the argument, and not only its presence.
 func (c argCondition) looksAtValue() bool {
 	return c.is != nil || c.not != nil || c.matches != nil || c.above != nil || c.below != nil
 }
@@ -160,8 +164,9 @@ func looseReadings(v any) (all []any) {
 }
 
 // isMetByValue reports whether a value meets the condition without conversion. Parsers may round two numbers beyond
-// 2^53 to the same value. Such numbers are equal only if an allowing rule then matches less, or any other rule matches
-// more. loose is set for any rule that does not allow.
+// 2^53 to the same value. Whether such numbers count as equal depends on loose. If loose is false, they are different
+// for is and equal for not, so that a rule that allows matches fewer calls. If loose is true, they are equal for is and
+// different for not.
 func (c argCondition) isMetByValue(v any, loose bool) bool {
 	if c.is != nil && !matchesAnyValue(c.is, v, loose) || c.not != nil && matchesAnyValue(c.not, v, !loose) {
 		return false
@@ -174,9 +179,9 @@ func (c argCondition) isMetByValue(v any, loose bool) bool {
 	return c.isWithinBounds(v)
 }
 
-// isWithinBounds reports whether a value is within the bounds of the condition. Every value is, if the condition has no
-// bounds. A value that is not a number is never within bounds. A number that is too large for a float64 counts as
-// infinite.
+// isWithinBounds reports whether a value is within the bounds of the condition. If the condition has no bounds, it
+// returns true for every value. Otherwise it returns false for a value that is not a number. A number that is too large
+// for a float64 counts as infinite.
 func (c argCondition) isWithinBounds(v any) bool {
 	if c.above == nil && c.below == nil {
 		return true
@@ -214,8 +219,8 @@ func (want allowedValue) matchesValue(v any, rounded bool) bool {
 	return rounded && errX == nil && errY == nil && x == y
 }
 
-// canonicalDecimal returns the same spelling for equal numbers: the digits and the power of ten. A text that is not a
-// decimal number, or has an extreme exponent, is returned unchanged.
+// canonicalDecimal returns the same text for all spellings of a number: the digits and the power of ten. If n is not a
+// decimal number or has an extreme exponent, it returns n unchanged.
 func canonicalDecimal(n json.Number) string {
 	text, sign := string(n), ""
 	if rest, ok := strings.CutPrefix(text, "-"); ok {

@@ -20,20 +20,21 @@ import (
 )
 
 // CEL is assembled from its parts, without its package cel. That package loads descriptors of protocol buffers before
-// main begins. This would cost a millisecond at each start of each process, even if no rule has an expression.
+// main begins. Importing it would cost a millisecond at each start of each process, even if no rule has an expression.
 
-// MaxExpressionBytes limits the size of an expression. maxExpressionCost limits the cost of its evaluation in CEL
-// units: one for a step, and one for each ten bytes of text read.
+// MaxExpressionBytes is the maximum size of an expression. maxExpressionCost is the maximum cost of one evaluation in
+// CEL units: one unit for a step, and one for each ten bytes of text read.
 const (
 	MaxExpressionBytes = 4 << 10
 	maxExpressionCost  = 20_000
 )
 
-// mentions are the parts of a request that an expression uses. client is the declared name of the caller's program.
+// mentions are the parts of a request that an expression uses. client reports whether it uses the declared name of the
+// caller's program.
 type mentions struct {
 	args, method, card, caller, client, others bool
-	// parts are the members that the expression uses: "args.path", "caller.scopes". A variable that the expression uses
-	// as a whole is listed by its name: "trust". Testing the presence of an argument is not a use.
+	// parts are the members that the expression uses: "args.path", "caller.scopes". If the expression uses a whole
+	// variable, parts contains the variable's name: "trust". An argument whose presence is only tested is not in parts.
 	parts []string
 	// names are the names of all members that the expression selects, from any object.
 	names []string
@@ -45,7 +46,7 @@ type exprCompiler struct {
 	checker  *checker.Env
 	interp   interpreter.Interpreter
 	registry *types.Registry
-	// cost is the cost tracker; each evaluation uses a copy of it.
+	// cost is an unused cost tracker; each evaluation uses a copy of it.
 	cost *cost.Tracker
 }
 
@@ -54,7 +55,8 @@ type celExpression struct {
 	program  interpreter.InterpretableV2
 	cost     *cost.Tracker
 	mentions mentions
-	// fast is nil if the expression has no fast form. maxBytes limits the size of a call for which fast may be used.
+	// fast is the fast form of the expression; nil if there is none. maxBytes is the size of the largest call for which
+	// fast may be used.
 	fast     *fastExpr
 	maxBytes int
 }
@@ -107,7 +109,7 @@ func newExprCompiler() (*exprCompiler, error) {
 	return l, nil
 }
 
-// compile compiles an expression with a boolean result. The error contains the position of the mistake, in one line.
+// compile compiles an expression with a boolean result. The error is one line with the position of the mistake.
 func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	if len(text) > MaxExpressionBytes {
 		return nil, fmt.Errorf("when has more than %d bytes", MaxExpressionBytes)
@@ -121,7 +123,8 @@ func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	if len(errs.GetErrors()) > 0 {
 		return nil, firstCompileError(errs)
 	}
-	// The type of "args.force" alone is known only at evaluation: there, a value other than a boolean is an error.
+	// The type of an argument such as "args.force" is known only at evaluation. A value other than a boolean is then an
+	// error.
 	if kind := checked.GetType(checked.Expr().ID()); !kind.IsExactType(types.BoolType) &&
 		!kind.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("when returns %s, must return bool", checker.FormatCELType(kind))
@@ -179,7 +182,8 @@ func findMentions(expr ast.Expr) (m mentions) {
 	return m
 }
 
-// requestedMember returns the name of the member that an expression selects: x.name, x["name"], "name" in x.
+// requestedMember returns the name of the member that an expression selects. Such expressions are x.name, x["name"] and
+// "name" in x.
 func requestedMember(e ast.Expr) (name string, ok bool) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -216,7 +220,7 @@ func memberAccess(e ast.Expr) (of ast.Expr, member string, tested bool) {
 	return of, member, tested
 }
 
-// eval evaluates the expression. The error never contains a value of the call.
+// eval evaluates the expression with the given variables. The error never contains a value of the call.
 func (e *celExpression) eval(vars map[string]any) (truth bool, err error) {
 	defer func() {
 		if recover() != nil { // CEL panics when the cost limit is exceeded

@@ -11,7 +11,8 @@ import (
 // A globPattern is a glob: "*" stands for any text and "?" for one character.
 type globPattern string
 
-// match reports whether the pattern matches all of text. At worst it takes time in the product of both lengths.
+// match reports whether the pattern matches all of text. In the worst case, its time is proportional to the product of
+// both lengths.
 func (p globPattern) match(text string) bool {
 	glob := string(p)
 	star, from := -1, 0 // index of the last "*", and the end of the text that it matches so far
@@ -39,7 +40,7 @@ func (p globPattern) match(text string) bool {
 	return strings.Trim(glob[g:], "*") == ""
 }
 
-// covers reports whether p matches everything that other matches. A false result is not certain.
+// covers reports whether p matches every text that other matches. It may return false although p does.
 func (p globPattern) covers(other globPattern) bool {
 	if strings.Contains(string(p), "?") {
 		return p == other
@@ -50,7 +51,7 @@ func (p globPattern) covers(other globPattern) bool {
 // globPatterns are alternatives: a text matches if one pattern matches.
 type globPatterns []globPattern
 
-// foldedPatterns returns the patterns, folded for comparison with texts that foldLabel has folded.
+// foldedPatterns returns the patterns with letter case folded, for comparison with texts that foldLabel returned.
 func foldedPatterns(globs []string) globPatterns {
 	var out globPatterns
 	for _, g := range globs {
@@ -81,7 +82,8 @@ func (ps globPatterns) matchesEverything() bool {
 	return false
 }
 
-// covers reports whether ps match everything that others match. Nil patterns match everything.
+// covers reports whether ps match every text that others match. It may return false although they do. Nil patterns
+// match every text.
 func (ps globPatterns) covers(others globPatterns) bool {
 	if ps == nil || ps.matchesEverything() {
 		return true
@@ -107,7 +109,8 @@ func foldLabel(name string) string { return strings.ToLower(strings.TrimSpace(na
 // A pathGlob is a glob for paths, split at its slashes. "**" matches any number of path segments.
 type pathGlob []string
 
-// newPathGlob returns the glob for a pattern, cleaned with cleanPath like the paths that it is compared with.
+// newPathGlob returns the glob for a pattern. The pattern is cleaned with cleanPath, like the paths with which it is
+// compared.
 func newPathGlob(text, home string) pathGlob {
 	return strings.Split(cleanPath(text, home), "/")
 }
@@ -138,7 +141,7 @@ func (g pathGlob) match(names []string) bool {
 }
 
 // cleanPath returns a path in a form for comparison. Segments are separated by "/", and "." and ".." are resolved. "~"
-// is replaced by home if home is known, and a file URI is replaced by its path.
+// is replaced by home unless home is empty, and a file URI is replaced by its path.
 func cleanPath(text, home string) string { return cleanSlashes(pathOf(text, home)) }
 
 func cleanSlashes(text string) string {
@@ -173,8 +176,8 @@ func pathOf(text, home string) string {
 	return text
 }
 
-// browserPath returns the path of a file URI as the URL standard defines it. "\" counts as "/", the host ends before
-// percent escapes are decoded, and the path begins at the root.
+// browserPath returns the path of a file URI as browsers read it, by the URL standard. "\" counts as "/", the end of
+// the host is found before percent escapes are decoded, and the path begins at the root.
 func browserPath(uri string) string {
 	rest, _ := cutPrefixFold(uri, fileScheme)
 	rest = strings.ReplaceAll(rest, `\`, "/")
@@ -193,14 +196,14 @@ func trimAsURL(text string) string {
 	return text
 }
 
-// writtenPaths returns the paths that a text may mean. It does not resolve "." and "..", and does not replace "\".
+// writtenPaths returns the paths that a text may mean. "." and ".." in them are not resolved, and "\" is not replaced.
 func writtenPaths(text, home string) []string {
 	all := []string{pathOf(text, home)}
 	if !isFileURI(text) {
 		return all
 	}
 	uris := []string{strings.TrimSpace(text), trimAsURL(text)}
-	if end := strings.IndexAny(uris[1], "?#"); end > 0 { // some parsers do not remove query and fragment
+	if end := strings.IndexAny(uris[1], "?#"); end > 0 { // some parsers treat query and fragment as part of the path
 		uris = append(uris, uris[1][:end])
 	}
 	for _, uri := range uris {
@@ -213,8 +216,9 @@ func writtenPaths(text, home string) []string {
 	return all
 }
 
-// PathSpellings returns the paths that programs may read from a text, with "." and ".." unresolved; home replaces "~".
-// If the text contains "..", the text itself is also returned, since some programs read a relative path.
+// PathSpellings returns the paths that programs may read from a text. "~" is replaced by home; "." and ".." are not
+// resolved. If the text contains "..", the text itself is also returned, since some programs read it as a relative
+// path.
 func PathSpellings(text, home string) (all []string) {
 	for _, as := range writtenPaths(text, home) {
 		plain := strings.ReplaceAll(as, `\`, "/")
@@ -228,8 +232,8 @@ func PathSpellings(text, home string) (all []string) {
 	return all
 }
 
-// pathReadings returns the cleaned paths that a text may mean. For some programs "\" separates segments, for others it
-// is part of a name. So ".." after a "\" may have two meanings.
+// pathReadings returns the paths that a text may mean, with "." and ".." resolved. Some programs read "\" as a
+// separator, others as part of a name. If ".." is next to a "\", the two readings differ, and both are returned.
 func pathReadings(text, home string) (all []string) {
 	add := func(p string) {
 		if !slices.Contains(all, p) {
@@ -260,7 +264,7 @@ func hasParentSegment(path string) bool {
 
 const fileScheme = "file:"
 
-// isFileURI reports whether a text is a file URI, in any form of RFC 8089 or in a form that parsers accept.
+// isFileURI reports whether a text is a file URI, in a form of RFC 8089 or in another form that parsers accept.
 func isFileURI(text string) bool {
 	seen := 0
 	for i := 0; seen < len(fileScheme); i++ {

@@ -9,7 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A jsonObject holds the members of a JSON object. No two members have the same name, unless the reader was lenient.
+// A jsonObject contains the members of a JSON object. No two members have the same name, unless the jsonReader was
+// lenient.
 type jsonObject []jsonMember
 
 type jsonMember struct {
@@ -20,8 +21,8 @@ type jsonMember struct {
 // fewMembers is the initial capacity for the members of an object.
 const fewMembers = 4
 
-// get returns the value of a member, and false if the member does not exist. An exact name has precedence over a name
-// that differs only in letter case.
+// get returns the value of a member, and false if the member does not exist. If no member has exactly the name, a
+// member whose name differs only in letter case is returned.
 func (o jsonObject) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {
@@ -36,9 +37,8 @@ func (o jsonObject) get(name string) (any, bool) {
 	return nil, false
 }
 
-// respellNames returns a copy of v with member names spelled as in names. names are the spellings that an expression
-// uses. A member that differs from an entry only in letter case gets the spelling of that entry. changed is false if v
-// needs no change.
+// respellNames returns a copy of v for an expression that uses the member names in names. A member whose name differs
+// from one of them only in letter case gets the expression's spelling. changed is false if v needs no change.
 func respellNames(v any, names []string) (out any, changed bool) {
 	switch v := v.(type) {
 	case []any:
@@ -91,10 +91,10 @@ func toMaps(v any, leaf func(any) any) any {
 // toPlainMaps returns a copy of v in which objects are maps.
 func toPlainMaps(v any) any { return toMaps(v, func(v any) any { return v }) }
 
-// readObject parses an object. Empty raw is an empty object. If only is set, the result has only the member with that
-// name, in any letter case; the other members are still checked. An object that repeats a name is refused, since the
-// server might read the value that no rule checked. Names that differ only in letter case count as repeated, because
-// many parsers ignore case.
+// readObject parses an object. Empty raw is an empty object. If only is not "", the result has only the member with
+// that name, in any letter case; the other members are still checked. An object that repeats a name is refused.
+// Otherwise the server might read a value that no rule checked. Names that differ only in letter case count as
+// repeated, because many parsers ignore case.
 func readObject(raw json.RawMessage, only string) (jsonObject, error) {
 	r := jsonReader{raw: raw, src: string(raw), onlyName: only}
 	all, err := r.readAll()
@@ -122,24 +122,24 @@ var (
 	errNotUTF8           = errors.New("arguments are not UTF-8")
 )
 
-// A jsonReader parses JSON in one pass, and refuses repeated names. Package rawjson finds the ends of tokens. The
-// methods start at src[i] and set i to the index after the text that they parsed.
+// A jsonReader parses JSON in one pass, and refuses repeated names. It uses package rawjson to find the ends of tokens.
+// The methods start at src[i] and set i to the index after the text that they parsed.
 type jsonReader struct {
 	raw []byte
 	src string // the same text as raw; the parsed values are substrings of it
 	i   int
-	// onlyName is the name of the only member of the outermost object to return, in any letter case. keptMember is that
-	// member. If onlyName is empty, all members are returned.
+	// onlyName is the name, in any letter case, of the only member of the outermost object that is returned. The member
+	// is returned in keptMember. If onlyName is empty, all members are returned.
 	onlyName   string
 	keptMember struct {
 		name  string
 		value any
 	}
-	// lenient makes the reader accept text that is not strict JSON, see readText.
+	// lenient makes the reader accept text that is not strict JSON, such as repeated names, see readText.
 	lenient bool
 }
 
-// readAll parses the whole text, which must be one object. It returns nil if onlyName is set.
+// readAll parses the whole text, which must be one object. If onlyName is set, it sets keptMember and returns nil.
 func (r *jsonReader) readAll() (jsonObject, error) {
 	if r.src == "" || r.src == "null" {
 		return nil, nil
@@ -160,7 +160,7 @@ func (r *jsonReader) readAll() (jsonObject, error) {
 	return all, nil
 }
 
-// firstError returns errNotUTF8 if any part of the text is not UTF-8, otherwise err.
+// firstError returns errNotUTF8 if any part of the text is not UTF-8. Otherwise it returns err.
 func (r *jsonReader) firstError(err error) error {
 	if !utf8.ValidString(r.src) {
 		return errNotUTF8
@@ -176,7 +176,7 @@ func (r *jsonReader) nextNonBlank() byte {
 	return 0
 }
 
-// readValue parses a value. It returns the value if keep is set, otherwise nil.
+// readValue parses a value. If keep is true, it returns the value; otherwise it only checks the syntax and returns nil.
 func (r *jsonReader) readValue(depth int, keep bool) (any, error) {
 	switch r.nextNonBlank() {
 	case '"':
@@ -262,8 +262,8 @@ func (r *jsonReader) readArray(depth int, keep bool) (list []any, err error) {
 	}
 }
 
-// readObject parses an object. It returns nil if keep is not set, or if onlyName is set and the object is the
-// outermost.
+// readObject parses an object. If keep is false, it returns nil. For the outermost object it also returns nil if
+// onlyName is set, and sets keptMember.
 func (r *jsonReader) readObject(depth int, keep bool) (all jsonObject, err error) {
 	if depth >= maxDepth {
 		return nil, errTooDeep
@@ -324,8 +324,8 @@ func (r *jsonReader) readObject(depth int, keep bool) (all jsonObject, err error
 	}
 }
 
-// readToken parses a string and returns the text between its quotes, with escapes. plain reports whether the text is
-// ASCII without escapes.
+// readToken parses a string and returns the text between its quotes, without decoding its escapes. plain reports
+// whether the text is ASCII and has no escapes.
 func (r *jsonReader) readToken() (text string, plain bool, err error) {
 	start := r.i + 1
 	if r.i >= len(r.src) || r.src[r.i] != '"' {
@@ -344,7 +344,7 @@ func (r *jsonReader) readToken() (text string, plain bool, err error) {
 }
 
 // isPlainASCII reports whether text is ASCII without backslashes and control characters. It checks eight bytes at a
-// time. In the combined value, the highest bit of a byte is set if the byte is above ASCII, below a blank, or a
+// time. In the combined value, the highest bit of a byte is set if the byte is above ASCII, less than a space, or a
 // backslash.
 func isPlainASCII(text string) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
@@ -379,7 +379,7 @@ func unescapeToken(token string) (string, error) {
 	return text, nil
 }
 
-// foldedTokenName returns the name in a token with its escapes decoded, folded for comparison.
+// foldedTokenName returns the name in a token with its escapes decoded and its letter case folded.
 func foldedTokenName(token string) (string, error) {
 	text, err := tokenText(token, false)
 	return foldArgumentName(text), err
@@ -419,8 +419,8 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
-// A nameSet holds the names of one object that were parsed so far: the first eight in an array, more than eight in a
-// map.
+// A nameSet is the set of names that were parsed in one object. The first eight names are stored in an array. If there
+// are more, all names are stored in a map.
 type nameSet struct {
 	few  [8]string
 	n    int

@@ -10,10 +10,11 @@ import (
 
 // Limits on the paths that are found in texts.
 const (
-	// maxPath is the size limit of a path in Linux. A longer part of a text is a path only if it contains "..", which
-	// could shorten it.
+	// maxPath is the maximum size of a path in Linux. A longer part of a text is ignored unless it contains "..", which
+	// could shorten the path.
 	maxPath = 4096
-	// maxFoundBytes limits the total size of all paths in one text. Overlapping parts of one word may all be paths.
+	// maxFoundBytes is the maximum total size of all paths in one text. It is needed because overlapping parts of one
+	// word may all be paths.
 	maxFoundBytes = 8 << 20
 	maxPaths      = 1 << 16
 	maxSchemeName = 32
@@ -21,27 +22,29 @@ const (
 
 var errTooLarge = errors.New("a text is too large to look for paths in it")
 
-// A Certainty is a level of confidence that programs read a part of a text as a path.
+// A Certainty states how likely it is that programs read a part of a text as a path. Plain is the most likely.
 type Certainty uint8
 
 const (
-	// Plain is a path up to the first character that ends a path in one of the usual languages.
+	// Plain is a path that ends before the first character that ends a path in a common language, such as ";" in a
+	// shell.
 	Plain Certainty = iota
-	// Extended is a plain path together with the text after it, up to the next blank or quotation mark.
+	// Extended is a Plain path together with the text after it, up to the next blank or quotation mark.
 	Extended
-	// Guess is a part of a text that only few programs read as a path. Allowing rules ignore it.
+	// Guess is a part of a text that only few programs read as a path. Rules that allow ignore it.
 	Guess
 )
 
-// A Found is a path in a text, as written, except that a home variable such as "$HOME" is replaced by "~".
+// A Found is a path in a text, as written. Only a home variable at its beginning, such as "$HOME", is replaced by "~".
 type Found struct {
 	Path string
 	Certainty
 }
 
-// FindPaths returns the paths in a text that do not depend on the server's directories. These are absolute paths, paths
-// that start at a home directory ("~/", "~user/", "$HOME/"), at a Windows drive or at a host ("\\host\share"), and file
-// URIs. In a command line more parts count as Plain than in other texts. The error reports a text with too many paths.
+// FindPaths returns the paths in a text that mean the same file in every working directory. These are absolute paths,
+// paths that start at a home directory ("~/", "~user/", "$HOME/"), at a Windows drive or at a host ("\\host\share"),
+// and file URIs. command reports whether the text is a command line, in which more parts are Plain than in other texts.
+// FindPaths returns an error if the text contains too many paths.
 func FindPaths(text string, command bool) ([]Found, error) {
 	f := pathFinder{text: text, command: command, first: -1, left: maxFoundBytes}
 	err := f.find()
@@ -63,15 +66,15 @@ func CommandPaths(command string) (paths []string) {
 type pathFinder struct {
 	text    string
 	command bool
-	// first is the beginning of a path that is already known, such as the whole text; negative if there is no such
-	// path.
+	// first is the index at which a path begins that the caller has already added, such as the whole text; negative if
+	// there is none.
 	first int
 
 	i int
-	// variable is the end of the last variable name before i.
+	// variable is the index after the last variable name before i.
 	variable int
-	// short and long are the next ends of a path by endsShort and endsLong. dots is the index of the last ".." before
-	// long.
+	// short and long are the indices at which the current path ends according to endsShort and endsLong. dots is the
+	// index of the last ".." before long.
 	short, long, dots int
 	left              int
 	found             []Found
@@ -110,7 +113,7 @@ func (f *pathFinder) find() error {
 	return nil
 }
 
-// slash handles a "/". It begins a path unless it is inside a path or between words.
+// slash handles a "/". It begins a path unless it is inside another path or between words.
 func (f *pathFinder) slash() {
 	start := f.i
 	f.i += countOf(f.text[start:], '/')
@@ -138,8 +141,8 @@ func (f *pathFinder) isMarkup(start int) bool {
 	return stars > 0 && (stars == len(rest) || isBlank(rest[stars]))
 }
 
-// isRoot reports whether slashes without a name mean the root directory: in a command line, in quotation marks, or as a
-// value.
+// isRoot reports whether slashes without a name mean the root directory. That is the case in a command line, in
+// quotation marks, or as a value.
 func (f *pathFinder) isRoot(start int) bool {
 	if f.command {
 		return true
@@ -155,7 +158,7 @@ func (f *pathFinder) isRoot(start int) bool {
 	return (before == '=' || before == ':') && start > 1 && isAlphanumericASCII(f.text[start-2])
 }
 
-// backslash handles a "\". Two or more begin a path with a host.
+// backslash handles a "\". Two or more backslashes begin a path on another host.
 func (f *pathFinder) backslash() {
 	start := f.i
 	n := countOf(f.text[start:], '\\')
@@ -179,7 +182,7 @@ func (f *pathFinder) backslash() {
 	}
 }
 
-// tilde handles a "~". It begins a path if "/" follows, or a user name and "/".
+// tilde handles a "~". It begins a path if "/" follows, or a user name and then "/".
 func (f *pathFinder) tilde() {
 	start := f.i
 	f.i++
@@ -207,7 +210,7 @@ func userName(text string) int {
 	return n
 }
 
-// dollar handles a "$" or a "%". Either may begin a variable.
+// dollar handles a "$" or a "%", which may begin a variable.
 func (f *pathFinder) dollar() {
 	start := f.i
 	if n := homeVariable(f.text[start:]); n > 0 {
@@ -278,7 +281,8 @@ func (f *pathFinder) colon() {
 	}
 }
 
-// isSchemeOfFiles reports whether a URI scheme is "file", or ends with it: "git+file", "view-source.file".
+// isSchemeOfFiles reports whether a URI scheme is "file", or ends with the word "file", such as "git+file" or
+// "view-source.file".
 func isSchemeOfFiles(scheme string) bool {
 	n := len(scheme) - len("file")
 	return n >= 0 && strings.EqualFold(scheme[n:], "file") && (n == 0 || !isAlphanumericASCII(scheme[n-1]))
@@ -290,7 +294,7 @@ func isDriveName(word string) bool {
 	return n > 0 && word[n-1]|0x20 >= 'a' && word[n-1]|0x20 <= 'z' && (n == 1 || !isAlphanumericASCII(word[n-2]))
 }
 
-// fileURI handles the part after the ":" of a file URI that begins at start.
+// fileURI handles the text after the ":" of a file URI. start is the index at which the URI begins.
 func (f *pathFinder) fileURI(start int) {
 	if f.i == len(f.text) || isBlank(f.text[f.i]) || isQuote(f.text[f.i]) {
 		return
@@ -310,8 +314,8 @@ func (f *pathFinder) fileURI(start int) {
 	f.i += countOf(f.text[f.i:], '/')
 }
 
-// otherURL handles the part after the "//" of a URL with another scheme. If the URL has no host, its path is a file
-// path.
+// otherURL handles the text after the "//" of a URL with another scheme than "file". If the URL has no host, its path
+// may be a file path, so it is added.
 func (f *pathFinder) otherURL(start int) {
 	f.i = start
 	if start < len(f.text) && f.text[start] == '/' {
@@ -337,7 +341,7 @@ func (f *pathFinder) authorityEnd(start int) int {
 	return start
 }
 
-// emitUnescaped adds a path of a URL to f.found, with its percent escapes decoded.
+// emitUnescaped adds the text of a URL from start, with its percent escapes decoded, to f.found.
 func (f *pathFinder) emitUnescaped(start int) {
 	f.seek(f.i)
 	part := f.text[start:f.long]
@@ -350,7 +354,7 @@ func (f *pathFinder) emitUnescaped(start int) {
 	f.say(unescapeURIPath(part), Plain)
 }
 
-// begins reports whether a path may begin at i, judged by the text before i, and with what certainty.
+// begins reports whether a path may begin at i, judged by the text before i. It also returns the certainty of the path.
 func (f *pathFinder) begins(i int) (bool, Certainty) {
 	for i > 0 && f.text[i-1] == '\\' { // JSON may be written with "\/etc"
 		i--
@@ -382,7 +386,7 @@ func (f *pathFinder) begins(i int) (bool, Certainty) {
 	return true, Plain
 }
 
-// isOption reports whether an option that consists of letters ends at i, as in "-I/usr".
+// isOption reports whether the text before i is a command-line option of letters, as in "-I/usr".
 func (f *pathFinder) isOption(i int) bool {
 	n := i
 	for n > 0 && i-n < maxSchemeName && isAlphanumericASCII(f.text[n-1]) && f.text[n-1] > '9' {
@@ -394,11 +398,11 @@ func (f *pathFinder) isOption(i int) bool {
 	return n == 1 || isBlank(f.text[n-2]) || isQuote(f.text[n-2])
 }
 
-// ends reports whether a path must end at i, by endsShort.
+// ends reports whether a path must end at i, judged by endsShort.
 func (f *pathFinder) ends(i int) bool { return i >= len(f.text) || endsShort[f.text[i]] }
 
-// endsLong are the characters that end a path in any text. endsShort are the characters that end a path in some
-// languages.
+// endsLong are the characters that end a path in every text. endsShort also contains the characters that end a path
+// only in some languages.
 var endsLong, endsShort = func() (long, short [256]bool) {
 	for c := range ' ' + 1 {
 		long[c], short[c] = true, true
@@ -412,7 +416,7 @@ var endsLong, endsShort = func() (long, short [256]bool) {
 	return long, short
 }()
 
-// seek sets short and long to the ends of a path that continues at from, and sets dots.
+// seek sets short and long to the ends of a path that contains the index from, and sets dots.
 func (f *pathFinder) seek(from int) {
 	if f.short < from {
 		for f.short = from; !f.ends(f.short); {
@@ -431,8 +435,8 @@ func (f *pathFinder) seek(from int) {
 
 // A part is the position of a path in the text.
 type part struct {
-	// begin is the index where the path begins. start is the index where its names begin: after a home variable,
-	// otherwise equal to begin.
+	// begin is the index at which the path begins. If the path begins with a home variable, start is the index after
+	// the variable; otherwise start equals begin.
 	begin, start int
 	// from is an index inside the path; the path cannot end before it.
 	from int
@@ -446,8 +450,8 @@ func (p part) prefix() string {
 	return ""
 }
 
-// emit adds a path to f.found in each form that programs may read. For the known path at f.first, only other ends are
-// added.
+// emit adds a path to f.found in each form that programs may read. The path that begins at f.first is already known, so
+// emit adds it only with other ends.
 func (f *pathFinder) emit(p part, c Certainty) {
 	f.seek(p.from)
 	known := p.begin == f.first
@@ -466,11 +470,11 @@ func (f *pathFinder) emit(p part, c Certainty) {
 	}
 }
 
-// tooLong reports whether a part of the text is longer than maxPath and contains no ".." that shortens it.
+// tooLong reports whether a part of the text is longer than maxPath and contains no ".." that could shorten the path.
 func (f *pathFinder) tooLong(start, end int) bool { return end-start > maxPath && f.dots < start }
 
-// sayBegin adds a path without the text that may follow it: the end of a sentence, the query of a URL, "\n" in source
-// code.
+// sayBegin adds a path again without text at its end that may not belong to it. Such text is the end of a sentence, the
+// query of a URL, or "\n" in source code.
 func (f *pathFinder) sayBegin(prefix, path string) {
 	begin := path
 	if i := strings.IndexAny(begin, `?#*\`); i > 0 && begin[0] != '\\' {
@@ -484,7 +488,7 @@ func (f *pathFinder) sayBegin(prefix, path string) {
 	}
 }
 
-// sayQuoted adds a path that contains blanks, escaped with "\" or in quotation marks.
+// sayQuoted adds a path that contains blanks, if they are escaped with "\" or the path is in quotation marks.
 func (f *pathFinder) sayQuoted(p part, c Certainty) {
 	if f.long > p.start && f.text[f.long-1] == '\\' && f.text[f.long] == ' ' {
 		f.say(p.prefix()+unquoteBlanks(f.text[p.start:min(len(f.text), p.start+maxPath)]), c)
@@ -499,7 +503,8 @@ func (f *pathFinder) sayQuoted(p part, c Certainty) {
 	}
 }
 
-// unquoteBlanks returns the shell word at the beginning of a text, without the "\" that escape characters in it.
+// unquoteBlanks returns the first word of a text as a shell reads it: a "\" is removed, and the character after it is a
+// part of the word.
 func unquoteBlanks(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -528,7 +533,8 @@ func countOf(text string, c byte) (n int) {
 
 func isBlank(c byte) bool { return c <= ' ' }
 
-// decodeSlashes returns the text with its percent escapes decoded, if one of them is a slash or backslash.
+// decodeSlashes returns the text with its percent escapes decoded. ok is false if no escape is a slash or backslash, or
+// if an escape is invalid.
 func decodeSlashes(text string) (decoded string, ok bool) {
 	if !strings.Contains(text, "%") {
 		return "", false
@@ -543,17 +549,17 @@ func decodeSlashes(text string) (decoded string, ok bool) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// beginsAsPath reports whether a whole text may be a path that does not depend on the server's directories, whatever
-// the argument's name is.
+// beginsAsPath reports whether a whole text may be a path, whatever the argument's name is. It returns true for paths
+// that mean the same file in every working directory, and for paths that begin with "..".
 func beginsAsPath(text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return false
 	}
 	switch text[0] {
-	case '.': // "../" leads to a directory above the server's directories
+	case '.': // "../" leads to a directory above the working directory
 		return strings.HasPrefix(text, "../") || strings.HasPrefix(text, `..\`)
-	case '/': // "// not "// a comment" or "/** a comment */"
+	case '/': // a "/" that does not begin "// a comment" or "/** a comment */"
 		rest := strings.TrimLeft(strings.TrimLeft(text, "/"), "*")
 		return rest == "" || !isBlank(rest[0])
 	case '\\':

@@ -2,11 +2,11 @@
 //
 // The package guarantees three properties. The first matching rule decides, whichever of a card's names the call uses.
 // A call that a rule cannot evaluate is denied. Examples are arguments that are not valid JSON or repeat a name, and
-// expressions that fail, read a missing value or cost too much. A listing hides a card only if no call of that card by
-// the caller could ever be allowed.
+// expressions that fail, read a missing value or cost too much. A card is hidden from a caller's list only if no call
+// of that card by the caller could be allowed.
 //
-// The package does no input or output and reads no clock. Between two decisions it stores the names of tools and
-// prompts in a cache, and no other data of a call.
+// The package does no input or output and reads no clock. It caches the names of tools and prompts, and stores no other
+// data of a call after the decision.
 package policy
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// The kinds of items that a caller can use. The kind is empty for a request that names no item, such as a list of tasks
-// or a request of an extension.
+// The kinds of items that a caller can use. If a request names no item, such as a request for the list of tasks or a
+// request of an extension, its kind is "".
 const (
 	KindTool     = "tool"
 	KindPrompt   = "prompt"
@@ -32,7 +32,8 @@ const (
 // methodComplete is the MCP method that completes an argument of a prompt or a template.
 const methodComplete = "completion/complete"
 
-// DeniedMessage is the only text that Drawbridge returns to a caller for a call that a rule denies.
+// DeniedMessage is the text that Drawbridge returns to a caller whose call a rule denies. The caller learns no other
+// reason.
 const DeniedMessage = "Tool call denied by policy"
 
 // Limits on the number and the total size of the rules of one policy.
@@ -79,8 +80,8 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 	return p, nil
 }
 
-// Mistakes returns all mistakes in rules, in the order of the rules. The list is empty if New succeeds for the same
-// rules.
+// Mistakes returns all mistakes in rules, in the order of the rules. It returns an empty list if New would succeed for
+// the same rules.
 func Mistakes(rules drawbridge.Rules) []*RuleError {
 	_, mistakes := compileRules(rules)
 	return mistakes
@@ -132,7 +133,7 @@ func ruleReason(e drawbridge.Effect, number int) string {
 	return fmt.Sprintf("denied by rule %d", number)
 }
 
-// A Request describes a call or a listed item that a policy decides about.
+// A Request describes a call, or an item of a list, that a policy decides about.
 type Request struct {
 	Caller drawbridge.Caller
 	// Kind is the kind of the item in Spec, or empty if the request names no item.
@@ -144,17 +145,19 @@ type Request struct {
 	Params json.RawMessage
 	// Trust is the server's trust level from the configuration: "trusted", "untrusted" or "sandboxed".
 	Trust string
-	// Dirs are the directories to which a relative path in the arguments may be joined, as absolute paths or file URIs.
+	// Dirs are the directories to which the server may join a relative path in the arguments, as absolute paths or file
+	// URIs.
 	Dirs []string
 }
 
 // A Decision is the result of evaluating the rules of a policy for a request.
 type Decision struct {
 	Effect drawbridge.Effect
-	// Hidden reports whether every call of the item by this caller is denied. Such an item must not be listed.
+	// Hidden reports whether every call of the item by this caller is denied. Such an item must not be listed to the
+	// caller.
 	Hidden bool
-	// Rule is the number of the rule that decided, counted from 1. At is the file position of that rule. They are 0 and
-	// empty if the default decided.
+	// Rule is the number of the rule that decided, counted from 1. At is the position of that rule in its file. If the
+	// default decided, Rule is 0 and At is "".
 	Rule int
 	At   string
 	// Why explains the decision to the people who write the rules. It contains no argument of the call.
@@ -168,8 +171,8 @@ type TraceStep struct {
 	Effect string `json:"effect"`
 	// Match is "yes", "no", or "error".
 	Match string `json:"match"`
-	// DecidedBy is the part of the rule that did not match, such as "paths"; empty for a match. Err is the reason why
-	// the rule cannot be evaluated.
+	// DecidedBy is the first part of the rule that did not match, such as "paths"; empty if the rule matched. Err is
+	// the reason why the rule cannot be evaluated; empty if it can.
 	DecidedBy string `json:"by,omitempty"`
 	Err       string `json:"error,omitempty"`
 }
@@ -202,14 +205,14 @@ func (p *Policy) decideTracing(q *Request, trace *[]TraceStep) Decision {
 	return d
 }
 
-// IsHidden reports whether every call of an item by the caller is denied. The caller must then not learn that the item
-// exists. A spec that has only a server describes the server itself.
+// IsHidden reports whether every call of an item by the caller is denied. If so, the caller must not learn that the
+// item exists. A spec that has only a server describes the server itself.
 func (p *Policy) IsHidden(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) bool {
 	return p.HiddenDecision(who, kind, spec, trust).Effect == drawbridge.Deny
 }
 
-// HiddenDecision evaluates the rules for any call of an item. The caller must not see the item if the effect of the
-// decision is Deny.
+// HiddenDecision evaluates the rules for an item without the arguments of a call. Its effect is Deny only if every
+// possible call of the item by the caller is denied. The item must then be hidden from the caller.
 func (p *Policy) HiddenDecision(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) Decision {
 	t := p.targetFor(kind, spec, trust)
 	if t.hidden != nil {
@@ -234,8 +237,8 @@ func (p *Policy) CallerClass(who drawbridge.Caller) string {
 	return string(out)
 }
 
-// firstDecision returns the decision of the first rule that decides. If s is not one call, a rule that matches only
-// some calls and does not deny them decides "allow".
+// firstDecision returns the decision of the first rule that decides. If s is not one call, a rule that does not deny
+// decides "allow" even if it matches only some calls. So an item is hidden only if all its calls are denied.
 func (p *Policy) firstDecision(s *ruleSubject, trace *[]TraceStep) Decision {
 	if s.cached && trace == nil {
 		for _, i := range s.rules {
@@ -266,7 +269,7 @@ func (p *Policy) firstDecision(s *ruleSubject, trace *[]TraceStep) Decision {
 }
 
 // decisionFor returns the decision of r, the rule with index i, for a match result. It returns false if r does not
-// decide and the next rule must be evaluated.
+// decide, so that the next rule must be evaluated.
 func (r *compiledRule) decisionFor(i int, a matchResult, err error) (Decision, bool) {
 	d := Decision{Rule: i + 1, At: r.at}
 	switch {
@@ -308,8 +311,8 @@ func MethodOf(kind string) string {
 	return ""
 }
 
-// A callerView holds the properties of a caller that rules use. The folded name and the program name are computed on
-// first use.
+// A callerView contains the properties of a caller that rules use. foldedName and program are computed when a rule
+// first uses them.
 type callerView struct {
 	kind         drawbridge.CallerKind
 	startedBy    drawbridge.CallerKind // of a script
@@ -325,7 +328,7 @@ func newCallerView(c *drawbridge.Caller) callerView {
 	return callerView{kind: c.Kind, startedBy: c.StartedBy, principal: c.Principal, scopes: c.Scopes, implement: c.Client}
 }
 
-// foldedPrincipal returns the principal, folded like the patterns that it is compared with.
+// foldedPrincipal returns the principal, folded like the patterns with which it is compared.
 func (c *callerView) foldedPrincipal() string {
 	if c.foldedName == "" {
 		c.foldedName = foldLabel(c.principal)
@@ -338,8 +341,8 @@ func (c *callerView) hasScopes(want []drawbridge.Scope) bool {
 	return drawbridge.Caller{Kind: c.kind, StartedBy: c.startedBy, Scopes: c.scopes}.HasScopes(want)
 }
 
-// programName returns the folded name of the client program, as the client declared it; empty if the client declared
-// none.
+// programName returns the folded name of the client program, as the client declared it. It is "" if the client declared
+// no name.
 func (c *callerView) programName() string {
 	if !c.programKnown {
 		var client struct {
@@ -353,7 +356,7 @@ func (c *callerView) programName() string {
 	return c.program
 }
 
-// A ruleSubject is the subject that rules are evaluated for: one call, or any call of an item. Do not copy it. It is
+// A ruleSubject is what rules are evaluated for: one call, or an item of a list without a call. Do not copy it. It is
 // allocated on the stack, as is the Request, because this package stores no pointer to either of them.
 type ruleSubject struct {
 	*ruleTarget
@@ -361,12 +364,12 @@ type ruleSubject struct {
 	definition   json.RawMessage
 	method       string // as the caller sent it
 	methodFolded string // see foldedMethod
-	// isCall reports whether the subject is one call; callArgs are then the arguments. replacedArgs, unless nil, are
-	// used instead of callArgs, see currentArgs.
+	// isCall reports whether the subject is one call; if so, callArgs are its arguments. If replacedArgs is not nil, it
+	// is used instead of callArgs, see currentArgs.
 	isCall       bool
 	callArgs     callArguments
 	replacedArgs *callArguments
-	// exprVars are the variables of expressions. They are created for the first expression.
+	// exprVars are the variables of expressions. They are created when the first expression is evaluated.
 	exprVars map[string]any
 }
 
@@ -381,7 +384,7 @@ func (s *ruleSubject) currentArgs() *callArguments {
 	return nil
 }
 
-// foldedMethod returns the method, folded like the patterns that it is compared with.
+// foldedMethod returns the method, folded like the patterns with which it is compared.
 func (s *ruleSubject) foldedMethod() string {
 	if s.methodFolded == "" {
 		s.methodFolded = foldLabel(s.method)
@@ -389,8 +392,8 @@ func (s *ruleSubject) foldedMethod() string {
 	return s.methodFolded
 }
 
-// setCall makes the subject one call with the arguments in params. It does nothing if the name of the item is not
-// known.
+// setCall makes the subject one call with the arguments in params. If the name of the item is not known, setCall does
+// nothing, and the rules are evaluated without arguments.
 func (s *ruleSubject) setCall(params json.RawMessage, home string, dirs []string) {
 	if !s.nameKnown {
 		return
@@ -406,7 +409,8 @@ func (s *ruleSubject) setCall(params json.RawMessage, home string, dirs []string
 	}
 }
 
-// expressionVariables returns the values of the variables in about, for the evaluation of an expression.
+// expressionVariables returns the values of the variables that an expression uses. about are the parts of the request
+// that the expression uses.
 func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error) {
 	if s.exprVars == nil {
 		s.exprVars = map[string]any{}
@@ -451,7 +455,7 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 		if err != nil {
 			return nil, err
 		}
-		if own, changed := respellNames(object, about.names); changed { // expressions spell names differently
+		if own, changed := respellNames(object, about.names); changed { // an expression spells a name in another letter case
 			vars := map[string]any{}
 			for name, v := range s.exprVars {
 				vars[name] = v
@@ -466,7 +470,7 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 // Rules returns the number of rules in the policy.
 func (p *Policy) Rules() int { return len(p.rules) }
 
-// covers reports whether r matches everything that other matches. A false result is not certain.
+// covers reports whether r matches every call that other matches. It may return false although r does.
 func (r *compiledRule) covers(other *compiledRule) bool {
 	if r.looksAtArguments() || r.when != nil {
 		return false

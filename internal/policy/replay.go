@@ -8,23 +8,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// UnknownFields are the fields of a past call that are missing in its log entry. The zero value means that no field is
+// UnknownFields are the fields of a logged call that are missing in its log entry. In the zero value no field is
 // missing.
 type UnknownFields struct {
-	// Name is the called name, Trust the trust level of its server, and Annotations are the annotations of its
+	// Name is the called name, Trust is the trust level of its server, and Annotations are the annotations in its
 	// definition.
 	Name, Trust, Annotations bool
-	// Client is the name that the caller's program declared, Scopes are the scopes that the caller had.
+	// Client is the name that the caller's program declared, and Scopes are the scopes that the caller had.
 	Client, Scopes bool
-	// Arguments are the names of incomplete arguments. AllArguments means that any argument may be incomplete.
+	// Arguments are the names of arguments that were logged incompletely. AllArguments means that any argument may be
+	// incomplete.
 	Arguments    []string
 	AllArguments bool
-	// Dirs are the directories in which relative paths may start.
+	// Dirs are the directories to which the server could join relative paths.
 	Dirs bool
 }
 
 // Replay decides a request with unknown fields. If the values of unknown fields could change the decision, Replay
-// returns no decision. lack then names the rule and the unknown field; otherwise lack is empty. Replay assumes that all
+// returns no decision, and lack names the rule and the unknown field. Otherwise lack is empty. Replay assumes that all
 // parsers read an incomplete argument in the same way.
 func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	t := p.targetFor(q.Kind, &q.Spec, q.Trust)
@@ -52,8 +53,8 @@ func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	return d, ""
 }
 
-// decideDespiteUnknown evaluates the rules in order. A rule that uses an unknown field may match or not. The decision
-// is valid only if both cases lead to the same effect; otherwise the returned text names the unknown field.
+// decideDespiteUnknown evaluates the rules in order. A rule that uses an unknown field may match or not. If both cases
+// lead to the same effect, it returns the decision; otherwise the returned text names the rule and the unknown field.
 func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision, string) {
 	type open struct {
 		effect drawbridge.Effect
@@ -89,7 +90,7 @@ func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision
 }
 
 // withoutUnknown returns a copy of the rule without the conditions that use unknown fields. missing names the first
-// such field. If the copy does not match, the original rule does not match either.
+// such field; it is empty if there is none. If the copy does not match, the original rule does not match either.
 func (r *compiledRule) withoutUnknown(s *ruleSubject, g UnknownFields) (known *compiledRule, missing string) {
 	out := *r
 	lacks := func(what string) { missing = firstNonEmpty(missing, what) }
@@ -155,7 +156,8 @@ func (r *compiledRule) looksAtNamesOf(kind string) bool {
 	return false
 }
 
-// dropUnknownArguments removes the conditions on unknown arguments.
+// dropUnknownArguments removes the rule's conditions that use unknown arguments, and passes the removed arguments to
+// lacks.
 func (r *compiledRule) dropUnknownArguments(s *ruleSubject, g UnknownFields, lacks func(string)) {
 	if r.paths != nil && !r.knownPathsDecide(s, g) {
 		r.paths, r.foldedPaths = nil, nil
@@ -181,14 +183,14 @@ func (r *compiledRule) dropUnknownArguments(s *ruleSubject, g UnknownFields, lac
 	r.args = known
 }
 
-// looksAtPresenceOnly reports whether the condition only tests that a top-level argument exists or is absent.
+// looksAtPresenceOnly reports whether the condition only tests the presence of a top-level argument.
 func (c argCondition) looksAtPresenceOnly() bool {
 	return !c.looksAtValue() && !strings.Contains(c.name, ".")
 }
 
 // knownPathsDecide reports whether the known paths decide the rule's condition on paths, whatever the unknown arguments
-// contain. Known paths decide if one path fails an allowing rule, or matches any other rule. A resource URI is searched
-// too, because it may be a file URI.
+// contain. A rule that allows is decided if one known path does not match. Any other rule is decided if one known path
+// matches. The URI of a resource is searched for paths too, because it may be a file URI.
 func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 	object, err := s.currentArgs().object()
 	if err != nil || g.AllArguments {
@@ -207,7 +209,7 @@ func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 }
 
 // dependsOnBaseDirs reports whether the result of the rule's condition on paths may depend on the base directories.
-// This requires a relative path, and absolute paths that do not decide the condition.
+// That is the case if there is a relative path and the absolute paths do not decide the condition.
 func (r *compiledRule) dependsOnBaseDirs(s *ruleSubject) bool {
 	for args := s.currentArgs(); args != nil; args, _ = args.parsedTextReading() {
 		a, err := r.matchPaths(&ruleSubject{replacedArgs: args})
@@ -242,8 +244,8 @@ func (g UnknownFields) unknownArgument(names ...string) (string, bool) {
 	return "", false
 }
 
-// firstUnknown returns a description of the first unknown field that an expression uses, or "". called reports whether
-// the subject is one call and so has arguments.
+// firstUnknown returns a description of the first unknown field that an expression uses, or "" if there is none. called
+// reports whether the subject is one call and so has arguments.
 func (m mentions) firstUnknown(g UnknownFields, called bool) string {
 	if m.args && !called {
 		return "" // expressions use arguments only for a call

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A compiledRule is a rule that is ready for evaluation. Patterns that are nil match everything.
+// A compiledRule is a rule that is ready for evaluation. A nil field is not a condition of the rule.
 type compiledRule struct {
 	at     string
 	effect drawbridge.Effect
@@ -28,8 +28,8 @@ type compiledRule struct {
 	when               *celExpression
 }
 
-// compileRule checks and compiles a rule, and returns all mistakes in the rule. words returns the compiler of
-// expressions. If there are mistakes, the compiled rule is incomplete.
+// compileRule checks and compiles a rule, and returns all mistakes in the rule. If there are mistakes, the compiled
+// rule is incomplete. words returns the compiler for expressions; it is called only if the rule has an expression.
 func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, error)) (out *compiledRule,
 	errs []error) {
 	errs = checkRuleLists(r)
@@ -70,8 +70,8 @@ func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, er
 	return out, errs
 }
 
-// checkRuleLists returns an error for each empty list and for each list with an unknown word. An empty list looks like
-// a condition but has no effect.
+// checkRuleLists returns an error for each empty list and for each list with an unknown word. An empty list is an error
+// because it looks like a condition but has no effect.
 func checkRuleLists(r drawbridge.Rule) (errs []error) {
 	for _, l := range []struct {
 		name  string
@@ -107,8 +107,8 @@ func checkRuleLists(r drawbridge.Rule) (errs []error) {
 	return errs
 }
 
-// A matchResult is the result of matching a rule. matchMaybe means that the rule matches some calls of the item and not
-// others.
+// A matchResult is the result of matching a rule. matchMaybe means that the result is unknown, because the rule matches
+// some calls of the item and not others.
 type matchResult uint8
 
 const (
@@ -131,8 +131,8 @@ func (r *compiledRule) looksAtArguments() bool {
 	return r.paths != nil || r.argsMatch != nil || r.args != nil || r.when != nil && r.when.mentions.args
 }
 
-// match reports whether the rule matches s. by is the part of the rule that did not match, or did not match for sure.
-// If s is not one call, the result is matchMaybe for a rule that uses parts of a call. The error reports that the rule
+// match reports whether the rule matches s. If the result is not matchYes, by is the part of the rule that caused this.
+// If s is not one call and the rule uses parts of a call, the result is matchMaybe. match returns an error if the rule
 // cannot be evaluated for this call.
 func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err error) {
 	if by = r.serverMismatch(s); by != "" {
@@ -147,8 +147,8 @@ func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err erro
 	return r.matchAfterName(s, a)
 }
 
-// matchAfterName evaluates the rest of the rule after the server, the caller and the name matched; a is the result for
-// the name.
+// matchAfterName evaluates the other conditions of a rule whose server, caller and name conditions matched. a is the
+// result for the name.
 func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchResult, by string, err error) {
 	by = "name"
 	if r.methods != nil {
@@ -162,8 +162,8 @@ func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchRes
 	return r.matchBothReadings(s, a, by)
 }
 
-// serverMismatch returns the part of the rule that does not match the server or its trust level. It returns "" if both
-// match.
+// serverMismatch returns the part of the rule that does not match the server: "servers" or "trust". It returns "" if
+// both match.
 func (r *compiledRule) serverMismatch(s *ruleSubject) (by string) {
 	switch {
 	case r.servers != nil && !r.servers.match(s.server):
@@ -174,7 +174,8 @@ func (r *compiledRule) serverMismatch(s *ruleSubject) (by string) {
 	return ""
 }
 
-// matchArguments evaluates the conditions paths, args_match, args and when, with the current arguments of s.
+// matchArguments evaluates the conditions paths, args_match, args and when, with the current arguments of s. a and by
+// are the result and the deciding part of the conditions that were evaluated before.
 func (r *compiledRule) matchArguments(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
 	for part := range 4 {
 		var got matchResult
@@ -232,7 +233,8 @@ func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 	return max(matchUnknownName(r.tools), matchUnknownName(r.prompts), matchUnknownName(r.resources)).and(matchMaybe)
 }
 
-// matchUnknownName returns the result of matching the patterns with a name that is not known.
+// matchUnknownName returns the result of matching the patterns with a name that is not known. Nil patterns do not
+// match.
 func matchUnknownName(ps globPatterns) matchResult {
 	switch {
 	case ps == nil:
@@ -258,8 +260,8 @@ func (r *compiledRule) matchesCaller(c *callerView) bool {
 }
 
 // matchesKind reports whether the rule's kinds match the caller. A script has two kinds: "sandbox", and the kind of the
-// caller that started it. An allowing rule must match the second one, so that a script gets no right that its caller
-// does not have.
+// caller that started it. A rule that allows must match the kind of the caller that started it, so that a script gets
+// no right that this caller does not have.
 func (r *compiledRule) matchesKind(c *callerView) bool {
 	if c.kind != drawbridge.Sandbox {
 		return r.kinds.match(c.kind.String())
@@ -273,10 +275,10 @@ func (r *compiledRule) looksAtCaller() bool {
 	return r.callers != nil || r.clients != nil || r.kinds != nil || r.scopes != nil
 }
 
-// matchPaths reports whether the rule's patterns match the paths of the call. An allowing rule must match every path,
-// any other rule at least one. A relative path that begins with ".." may lead to any file, so it meets no allowing rule
-// and every other rule. A relative path is also joined to each directory of the request. A relative pattern is compared
-// with the path as written.
+// matchPaths reports whether the rule's patterns match the paths of the call. A rule that allows must match every path,
+// and any other rule at least one path. A relative path that begins with ".." may lead to any file. So a rule that
+// allows never matches such a path, and any other rule always does. A relative path is also joined to each directory of
+// the request. A relative pattern is compared with the path as written.
 func (r *compiledRule) matchPaths(s *ruleSubject) (matchResult, error) {
 	if s.currentArgs() == nil {
 		return matchMaybe, nil
@@ -358,7 +360,7 @@ func (r *compiledRule) matchExpression(s *ruleSubject) (matchResult, error) {
 	return matchIf(ok), err
 }
 
-// celValue converts a value that a jsonReader returned to a value for CEL.
+// celValue converts a value that a jsonReader returned to a value that CEL can use.
 func celValue(v any) any {
 	return toMaps(v, func(v any) any {
 		number, ok := v.(json.Number)

@@ -8,32 +8,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ruleTarget is an item that a caller can use, with the properties that rules compare. It is not changed after its
-// creation.
+// A ruleTarget is an item that a caller can use, with the properties that rules compare. It is immutable.
 type ruleTarget struct {
-	// These fields identify the item, as the request spelled them. word is the trust level.
+	// These fields identify the item in the cache, as spelled in the request. word is the trust level.
 	kind, tool, word string
 	id               drawbridge.ServerID
 	name             drawbridge.CardName
 
 	server, trust string
-	// nameKnown reports whether the name is known. names are all names of the item.
+	// nameKnown reports whether the item's name is known. names are all names of the item.
 	nameKnown bool
 	names     []string
-	// also are names that only careless parsers read: an allowing rule need not match them.
+	// also are names that only careless parsers read. A rule that allows can match the item without matching them.
 	also []string
 
-	// cached reports whether the target is in the cache; rules and hidden are then set. next is another target with the
-	// same name.
+	// cached reports whether the target is in the cache; if so, rules is set. next is another target in the cache with
+	// the same name; nil if there is none.
 	cached bool
 	next   *ruleTarget
-	// rules are the indices of the rules that may match the target.
+	// rules are the indices of the rules that may match the target, in order.
 	rules []int
-	// hidden is the decision whether the item is listed, if it is the same for every caller; otherwise nil.
+	// hidden is the decision of HiddenDecision, if it is the same for every caller; otherwise nil.
 	hidden *Decision
 }
 
-// maxCachedTargets limits the number of targets in the cache.
+// maxCachedTargets is the maximum number of targets in the cache.
 const maxCachedTargets = 4096
 
 // A targetCache caches the targets of tools and prompts by name.
@@ -43,7 +42,7 @@ type targetCache struct {
 	count int
 }
 
-// find returns the cached target, or nil.
+// find returns the cached target of an item; nil if the item is not in the cache.
 func (t *targetCache) find(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	t.mu.RLock()
 	one := t.all[spec.Name]
@@ -66,8 +65,8 @@ func (t *targetCache) add(one *ruleTarget) {
 	t.count++
 }
 
-// targetFor returns the target for an item. Tools and prompts are cached. Other items are not, because their number is
-// unlimited.
+// targetFor returns the target for an item. Targets of tools and prompts are cached. Targets of other items are not
+// cached, because there may be any number of them.
 func (p *Policy) targetFor(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	if kind != KindTool && kind != KindPrompt {
 		return newTarget(kind, spec, trust)
@@ -81,7 +80,7 @@ func (p *Policy) targetFor(kind string, spec *drawbridge.Spec, trust string) *ru
 	return t
 }
 
-// newTarget returns a target with all names by which rules can match the item.
+// newTarget returns a target that has all names by which rules can match the item.
 func newTarget(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	t := &ruleTarget{
 		kind: kind, tool: spec.Tool, word: trust, id: spec.Server, name: spec.Name,
@@ -105,7 +104,7 @@ func newTarget(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	return t
 }
 
-// knowURI adds the URIs that parsers may read from a URI as names.
+// knowURI adds the URIs that parsers may read from a URI to the target's names.
 func (t *ruleTarget) knowURI(uri string) {
 	same, also := uriReadings(uri)
 	for _, one := range same {
@@ -120,8 +119,8 @@ func (t *ruleTarget) knowURI(uri string) {
 	}
 }
 
-// addServerNames adds the server's own name and the listed name. The two differ if invisible characters were removed;
-// then both spellings are added.
+// addServerNames adds the name that the server uses and the name in Drawbridge's list. The two names differ in spelling
+// if invisible characters were removed; then both spellings are added.
 func (t *ruleTarget) addServerNames(own, listed string) {
 	t.addNames(own, t.server+":"+own, listed)
 	bare, qualified := strings.CutPrefix(listed, t.server+drawbridge.NameSeparator)
@@ -134,16 +133,16 @@ func (t *ruleTarget) addNames(names ...string) {
 	t.nameKnown, t.names = true, append(t.names, names...)
 }
 
-// findRelevantRules sets the rules that may match the target. It sets hidden if the decision is the same for every
-// caller.
+// findRelevantRules sets rules to the rules that may match the target. It sets hidden if the decision is the same for
+// every caller.
 func (p *Policy) findRelevantRules(t *ruleTarget) {
 	s := ruleSubject{ruleTarget: t, method: MethodOf(t.kind)}
 	alike := true
 	for i, r := range p.rules {
 		if r.serverMismatch(&s) == "" && r.matchName(&s) != matchNo {
 			t.rules = append(t.rules, i)
-			// Rules that use arguments are not evaluated here. A definition may change, so no result that depends on it
-			// is cached.
+			// An expression that uses arguments is not evaluated without a call. Any other expression may use the
+			// caller or the definition, which may change, so its result must not be cached.
 			alike = alike && !r.looksAtCaller() && (r.when == nil || r.when.mentions.args)
 		}
 	}

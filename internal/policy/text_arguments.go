@@ -9,10 +9,12 @@ import (
 )
 
 // Models often write a list or an object as a JSON text. Many servers therefore parse a text when they expect a list or
-// an object. Servers made with the official Python SDK do so for every argument whose schema does not say "string".
+// an object. Servers made with the official Python SDK do so for every argument whose type in the schema is not
+// "string".
 
-// parsedTextReading returns the arguments as a server reads them that parses JSON in texts. It returns nil if no text
-// is parsed. The error reports a text that nests too deeply.
+// parsedTextReading returns the arguments with each text that contains JSON replaced by its parsed value. Some servers
+// read the arguments in this way. It returns nil if there is no such text. It returns an error if the JSON in a text
+// nests too deeply.
 func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	if a.textParsed {
 		return a.withParsedText, a.otherErr
@@ -30,7 +32,7 @@ func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	return nil, nil
 }
 
-// parseTextsIn returns the arguments with the JSON in texts parsed; nil if no text contains JSON.
+// parseTextsIn returns the arguments in value with the JSON in texts parsed. It returns nil if no text contains JSON.
 func (a *callArguments) parseTextsIn(value jsonObject) (*callArguments, error) {
 	var changed jsonObject
 	var schemas map[string]argumentSchema
@@ -76,8 +78,8 @@ func mayBeJSON(text string) bool {
 	return false
 }
 
-// readText parses a text as a JSON list or object. It returns nil if the text is neither. Parsers of such texts are not
-// strict: they accept repeated names, and some accept NaN. So readText accepts both.
+// readText parses a text as a JSON list or object. It returns nil if the text is neither. Servers often parse such
+// texts with lenient parsers, which accept repeated names and NaN. So readText accepts both.
 func readText(text string) (any, error) {
 	r := jsonReader{raw: []byte(text), src: text, lenient: true}
 	v, err := r.readValue(0, true)
@@ -90,8 +92,8 @@ func readText(text string) (any, error) {
 	return v, nil
 }
 
-// JSONInText returns the JSON list or object in a text as strict JSON; nil if the text is neither. The error reports a
-// text that nests too deeply.
+// JSONInText returns the JSON list or object in a text, in strict JSON. It returns nil if the text is neither. It
+// returns an error if the JSON nests too deeply.
 func JSONInText(text string) (json.RawMessage, error) {
 	if !mayBeJSON(text) {
 		return nil, nil
@@ -110,11 +112,12 @@ type argumentSchema struct {
 	ContentMediaType json.RawMessage  `json:"contentMediaType"`
 }
 
-// maxSchemaDepth limits the nesting of anyOf that isTextOnly follows.
+// maxSchemaDepth is the depth of nested anyOf up to which isTextOnly examines a schema. A deeper schema counts as not
+// only a text.
 const maxSchemaDepth = 4
 
 // argumentSchemas returns the schemas of the arguments in a tool's definition, by argument name. Schemas that cannot be
-// parsed are left out.
+// parsed are omitted.
 func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	var tool struct {
 		InputSchema struct {
@@ -132,12 +135,12 @@ func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	return out
 }
 
-// IsTextOnly reports whether a tool's definition allows only a text, or null, for an argument.
+// IsTextOnly reports whether a tool's definition declares that the named argument can only be a text or null.
 func IsTextOnly(definition json.RawMessage, name string) bool {
 	return argumentSchemas(definition)[name].isTextOnly(maxSchemaDepth)
 }
 
-// isTextOnly reports whether the schema allows only a text, or null.
+// isTextOnly reports whether the schema allows only a text or null. depth is the remaining depth of nested anyOf.
 func (s argumentSchema) isTextOnly(depth int) bool {
 	if s.ContentMediaType != nil || depth == 0 {
 		return false
@@ -156,8 +159,9 @@ func (s argumentSchema) isTextOnly(depth int) bool {
 	return !slices.ContainsFunc(types, func(kind string) bool { return kind != "string" && kind != "null" })
 }
 
-// matchBothReadings evaluates the conditions on arguments and the expression. If servers may read the arguments in two
-// ways, an allowing rule must match both readings. Any other rule must match one of the two.
+// matchBothReadings evaluates the conditions on arguments and the expression. Some servers parse JSON in texts, see
+// parsedTextReading, so the arguments may have two readings. A rule that allows must match both readings. Any other
+// rule matches if it matches one of them.
 func (r *compiledRule) matchBothReadings(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
 	got, part, err := r.matchArguments(s, a, by)
 	args := s.currentArgs()
@@ -174,8 +178,8 @@ func (r *compiledRule) matchBothReadings(s *ruleSubject, a matchResult, by strin
 	return r.matchReplacedArguments(s, a, by, other, got, part)
 }
 
-// matchReplacedArguments evaluates the rule with the arguments in other, and combines the result with got. got and part
-// are the result for the original arguments.
+// matchReplacedArguments evaluates the rule with other, the second reading of the arguments. got and part are the
+// result for the original arguments. It returns the stricter of the two results, as matchBothReadings requires.
 func (r *compiledRule) matchReplacedArguments(s *ruleSubject, a matchResult, by string, other *callArguments,
 	got matchResult, part string) (matchResult, string, error) {
 	vars := s.exprVars

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cleanURI returns a URI as servers read it. Characters that URL parsers ignore are removed, percent escapes are
-// decoded, and then "." and ".." are resolved.
+// cleanURI returns a URI in the form in which servers use it. Characters that URL parsers ignore are removed, percent
+// escapes are decoded, and then "." and ".." are resolved.
 func cleanURI(uri string) string {
 	uri = strings.ReplaceAll(trimAsURL(uri), `\`, "/")
 	scheme, rest, ok := strings.Cut(uri, ":")
@@ -28,14 +28,14 @@ func cleanURI(uri string) string {
 	return scheme + ":" + authority + rest
 }
 
-// defaultPorts are the default ports of schemes.
+// defaultPorts maps URI schemes to their default ports.
 var defaultPorts = map[string]string{"http": ":80", "https": ":443", "ws": ":80", "wss": ":443", "ftp": ":21",
 	"ssh": ":22", "gopher": ":70"}
 
-// uriReadings returns the URIs that parsers may read from a URI. The URIs in same are equal by the rules for URLs, or
-// so similar that an allowing rule must match them too. Such URIs lack the user or the default port, or have a ".."
-// that climbs above the host. The URIs in also are what careless parsers read. They lack port, query and fragment, or
-// the host and the first path segment are exchanged for each other.
+// uriReadings returns the URIs that parsers may read from a URI, in two lists. The URIs in same are equal to it by the
+// rules for URLs, or so similar that a rule that allows must match them too. They lack the user or the default port, or
+// have a ".." that leads above the path of the host. The URIs in also are read only by careless parsers. They lack the
+// port, the query or the fragment, or their host is exchanged with the first path segment.
 func uriReadings(uri string) (same, also []string) {
 	same = []string{cleanURI(uri)}
 	scheme, rest, ok := strings.Cut(same[0], ":")
@@ -70,8 +70,8 @@ func uriReadings(uri string) (same, also []string) {
 	return same, also
 }
 
-// regrouped returns a URI with zero to three slashes after the scheme, each with and without query and fragment. So the
-// host becomes the first path segment, or the first path segment becomes the host.
+// regrouped returns a URI with zero to three slashes after the scheme, each with and without query and fragment. In
+// these URIs the host may become the first path segment, or the first path segment may become the host.
 func regrouped(uri string) (all []string) {
 	scheme, rest, _ := strings.Cut(uri, ":")
 	whole := strings.TrimLeft(rest, "/")

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// knownMethods are the methods that rules apply to. Rules also apply to methods of unknown extensions.
+// knownMethods are the MCP methods to which rules apply. Rules also apply to methods of unknown extensions.
 var knownMethods = []string{
 	"tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/directory/read", methodComplete,
 	"skills/list", "skills/get",
@@ -19,7 +19,8 @@ var knownMethods = []string{
 // callerMembers are the members of the variable caller in expressions.
 var callerMembers = []string{"kind", "principal", "client", "scopes"}
 
-// Warnings returns the probable mistakes in the rules. Each is one line that begins with the position of the rule.
+// Warnings returns the probable mistakes in the rules. Each warning is one line that begins with the position of the
+// rule.
 func (p *Policy) Warnings() (all []string) {
 	for i, r := range p.rules {
 		say := func(text string) { all = append(all, rulePosition(r, i)+text) }
@@ -74,7 +75,7 @@ func (r *compiledRule) relativePattern() string {
 	return ""
 }
 
-// neverMetReason returns why no argument can meet the condition; "" if an argument can.
+// neverMetReason returns the reason why no argument can meet the condition, or "" if an argument can meet it.
 func (c argCondition) neverMetReason() string {
 	switch {
 	case c.above != nil && c.below != nil && *c.above >= *c.below:
@@ -85,7 +86,8 @@ func (c argCondition) neverMetReason() string {
 	return ""
 }
 
-// unknownCallerMembers returns the members of caller that an expression uses but that do not exist.
+// unknownCallerMembers returns the names x for which an expression uses caller.x although the variable caller has no
+// such member.
 func (m mentions) unknownCallerMembers() (all []string) {
 	for _, part := range m.parts {
 		name, is := strings.CutPrefix(part, "caller.")

@@ -59,7 +59,8 @@ type canonicalWriter struct {
 	spare   []byte
 }
 
-// A writtenMember is a member in out. It has the decoded name, and the start and end of name and value in out.
+// A writtenMember is a member of an object that is already written to out of a canonicalWriter. It has the decoded
+// name, and the start and end of name and value in out.
 type writtenMember struct {
 	name       []byte
 	start, end int
@@ -98,7 +99,7 @@ func (w *canonicalWriter) writeArray() {
 	w.out = append(w.out, ']')
 }
 
-// writeObject writes the members in their order in src, and sorts them only if that order is not canonical.
+// writeObject writes the members in their order in src, and sorts them afterwards only if that order is not canonical.
 func (w *canonicalWriter) writeObject() {
 	w.out = append(w.out, '{')
 	begin, outer := len(w.out), len(w.members)
@@ -154,7 +155,8 @@ func (w *canonicalWriter) readString() []byte {
 	return appendDecoded(make([]byte, 0, len(text)), text)
 }
 
-// compareIndicesFirst orders array indices before other names, like the members of a JavaScript object.
+// compareIndicesFirst compares two member names. Array indices come before other names and in numerical order, like the
+// members of a JavaScript object.
 func compareIndicesFirst(a, b []byte) int {
 	x, isIndex := arrayIndex(a)
 	y, isIndexToo := arrayIndex(b)

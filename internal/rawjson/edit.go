@@ -33,9 +33,9 @@ func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 	return obj
 }
 
-// MapValues replaces the value of each member of the valid object obj by the result of f, in one pass. All other bytes
-// are unchanged. It returns obj itself if f changes nothing or obj is not an object. If a name is repeated, f is called
-// for each member with that name.
+// MapValues replaces the value of each member of the valid object obj by the value that f returns for the member. All
+// other bytes are unchanged. It returns obj itself if f changes nothing or obj is not an object. If a name is repeated,
+// f is called for each member with that name.
 func MapValues(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMessage {
 	out := AppendObjectFunc(make([]byte, 0, len(obj)), obj,
 		func(dst []byte, m Member) []byte { return append(dst, f(m)...) })
@@ -45,7 +45,7 @@ func MapValues(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMe
 	return out
 }
 
-// MapElements replaces the elements of a valid array, like MapValues for members.
+// MapElements is like MapValues, for the elements of a valid array.
 func MapElements(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	out := AppendArrayFunc(make([]byte, 0, len(array)), array, func(dst []byte, element json.RawMessage) []byte {
 		return append(dst, f(element)...)
@@ -56,8 +56,8 @@ func MapElements(array json.RawMessage, f func(element json.RawMessage) json.Raw
 	return out
 }
 
-// AppendObjectFunc appends the valid object obj to dst, with each value replaced by the bytes that f appends. All other
-// bytes are unchanged. A value that is not an object is appended unchanged.
+// AppendObjectFunc appends the valid object obj to dst, with each member's value replaced by the bytes that f appends.
+// All other bytes are unchanged. If obj is not an object, it is appended unchanged.
 func AppendObjectFunc(dst []byte, obj json.RawMessage, f func(dst []byte, m Member) []byte) []byte {
 	at := 0
 	for m := range Members(obj) {
@@ -85,7 +85,7 @@ func applyEdit(obj json.RawMessage, path []string, value json.RawMessage) json.R
 		}
 		obj = json.RawMessage("{}")
 	}
-	var room [4]Member // almost always there is one
+	var room [4]Member // almost always, one member has the name
 	hits := room[:0]
 	for m := range Members(obj) {
 		if m.HasName(path[0]) {
@@ -129,7 +129,8 @@ func appendMember(obj json.RawMessage, name string, value json.RawMessage) json.
 	return append(out, obj[body:]...)
 }
 
-// replaceMembers sets the value of the last of the members and removes the others. A nil value removes all of them.
+// replaceMembers sets the value of the last of the given members and removes the others. If value is nil, it removes
+// all of them.
 func replaceMembers(obj json.RawMessage, members []Member, value json.RawMessage) json.RawMessage {
 	out := slices.Grow(json.RawMessage(nil), len(obj)+len(value))
 	at := 0
@@ -139,7 +140,8 @@ func replaceMembers(obj json.RawMessage, members []Member, value json.RawMessage
 			at = m.end
 			break
 		}
-		// The comma after a removed member is removed too. For the last member of the object, it is the comma before.
+		// The comma after a removed member is removed too. If the removed member is the object's last, the comma before
+		// it is removed.
 		out = append(out, obj[at:m.start]...)
 		if next := SkipSpace(obj, m.end); next < len(obj) && obj[next] == ',' {
 			at = SkipSpace(obj, next+1)

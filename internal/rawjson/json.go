@@ -1,14 +1,14 @@
-// Package rawjson checks, reads, edits and canonicalises JSON as bytes, without decoding it. Bytes that a caller does
-// not change are not changed. The package reads no files and stores no state.
+// Package rawjson checks, reads, edits and canonicalises JSON as bytes, without decoding it. An edit leaves all bytes
+// outside the edited value unchanged. The package reads no files and stores no state.
 //
 // All functions accept the same texts:
 //
 //   - Syntax is that of RFC 8259, without comments, trailing commas or NaN. Nothing may follow the value.
 //   - Nesting deeper than [MaxDepth] is refused.
 //   - Bytes that are not UTF-8 are refused by [Valid] and [CheckEnd], also within strings. So is a byte order mark.
-//   - An escaped lone surrogate (\ud800) is accepted. The canonical form keeps it, and [DecodeString] returns U+FFFD.
+//   - An escaped lone surrogate (\ud800) is accepted. It remains in the canonical form; [DecodeString] returns U+FFFD.
 //   - If a name is repeated, its last member counts, as in encoding/json and JavaScript. An edit removes the others.
-//     Callers that decide about access must refuse repeated names, because other parsers may use the first member.
+//     Code that decides about access must refuse repeated names, because other parsers may use the first member.
 //     Package policy does this, and also refuses names that differ only in letter case.
 package rawjson
 
@@ -23,10 +23,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth limits the nesting of accepted JSON values, and so the work of every later reader.
+// MaxDepth is the maximum nesting depth of an accepted JSON value. Functions that recurse into an accepted value need
+// no other limit.
 const MaxDepth = 512
 
-// A SyntaxError reports the position at which bytes are no longer JSON that this package accepts.
+// A SyntaxError reports the position of the first byte that is not part of acceptable JSON.
 type SyntaxError struct {
 	// Offset is the number of bytes before the error.
 	Offset int
@@ -46,7 +47,8 @@ func Valid(b []byte) error {
 	return CheckEnd(b, end)
 }
 
-// CheckEnd checks what SkipValue does not check: nothing follows the value that ends at b[i], and b is UTF-8.
+// CheckEnd checks what SkipValue does not check: only white space follows the value that ends before b[i], and all of b
+// is UTF-8.
 func CheckEnd(b []byte, i int) error {
 	if i = SkipSpace(b, i); i != len(b) {
 		return &SyntaxError{i, "more than one value"}
@@ -78,8 +80,8 @@ func (m Member) HasName(name string) bool {
 	return s == name
 }
 
-// ResemblesName reports whether the member has a different name that some parsers accept as name. Such names differ in
-// letter case, in letters that fold to ASCII (the long s, the Kelvin sign), or in invisible characters.
+// ResemblesName reports whether the member's name differs from name, but some parsers accept it as name. Such names
+// differ in letter case, in letters that fold to ASCII (the long s, the Kelvin sign), or in invisible characters.
 func (m Member) ResemblesName(name string) bool {
 	raw := m.Name[1 : len(m.Name)-1]
 	if len(raw) < len(name) || m.HasName(name) {
@@ -101,13 +103,13 @@ func (m Member) ResemblesName(name string) bool {
 	return strings.EqualFold(seen, name)
 }
 
-// Members iterates over the members of the object in b, in order. It stops at the first invalid byte, and yields
-// nothing if b is not an object. Names and values are slices of b whose capacity equals their length.
+// Members returns an iterator over the members of the object in b, in order. The iterator stops at the first invalid
+// byte, and yields nothing if b is not an object. Names and values are slices of b whose capacity equals their length.
 func Members(b []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) { _, _ = ScanObject(b, yield) }
 }
 
-// Elements iterates over the elements of the array in b, like Members over the members of an object.
+// Elements returns an iterator over the elements of the array in b. It stops at the first invalid byte, like Members.
 func Elements(b []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		scanElements(b, func(start, end int) bool { return yield(b[start:end:end]) })
@@ -132,8 +134,8 @@ func scanElements(b []byte, each func(start, end int) bool) {
 	}
 }
 
-// ScanObject calls each with every member of the object in b, until each returns false. It returns the end of the
-// object.
+// ScanObject calls each with every member of the object in b, until each returns false. end is the index after the
+// object. After an early stop, end is the index after the last member's value; after an error, the index of the error.
 func ScanObject(b []byte, each func(Member) bool) (end int, err error) {
 	i := SkipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -195,9 +197,10 @@ func GetString(b []byte, path ...string) string {
 	return s
 }
 
-// MayContain reports whether a word may occur in JSON text, as a name or in a value. It also returns true if letters,
-// "-" or "_" are written as escapes, which encoders usually do not write. A false result is certain. MayContain is much
-// faster than parsing a large text. The word may begin or end with the quotes of a name.
+// MayContain reports whether a word may occur in JSON text, as a name or in a value. If it returns false, the word does
+// not occur. It returns true for all texts in which letters, "-" or "_" are written as escapes, which encoders usually
+// do not write. MayContain is much faster than parsing a large text. The word may begin or end with the quotes of a
+// name.
 func MayContain(text []byte, word string) bool {
 	if containsWord(text, word) {
 		return true
@@ -215,8 +218,9 @@ func MayContain(text []byte, word string) bool {
 	}
 }
 
-// containsWord is like bytes.Contains, but searches for the byte of the word that is rarest in JSON text. A search for
-// the quote would be slow, since every name and string begins with one.
+// containsWord is like bytes.Contains, but searches for the byte of the word that is probably rarest in JSON text. That
+// is an upper-case letter or an underscore, or else the middle byte. A search for the quote would be slow, since every
+// name and string begins with one.
 func containsWord(text []byte, word string) bool {
 	rare := len(word) / 2
 	for i := range len(word) {
@@ -307,8 +311,8 @@ func AppendEscaped(dst []byte, s string) []byte {
 	return dst
 }
 
-// needsNoEscape reports whether the eight bytes of s are ASCII and need no escape. The method is that of
-// plainStringEnd.
+// needsNoEscape reports whether the eight bytes of s are ASCII and need no escape. plainStringEnd explains the bit
+// operations.
 func needsNoEscape(s string) bool {
 	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(
 		s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56

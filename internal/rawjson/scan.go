@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// SkipValue returns the end of the JSON value that starts at or after b[i], after white space. It checks the whole
-// value except the UTF-8 of its strings. It does not use recursion. The error is a *SyntaxError.
+// SkipValue returns the index after the JSON value that starts at b[i], or later if b[i] is white space. It checks the
+// whole value except the UTF-8 of its strings. It does not use recursion. The error is a *SyntaxError.
 func SkipValue(b []byte, i int) (end int, err error) { return skipValueDepth(b, i, MaxDepth) }
 
 // skipValueDepth is like SkipValue, with a limit for the nesting depth.
@@ -48,9 +48,9 @@ func skipValueDepth(b []byte, i, maxDepth int) (end int, err error) {
 	}
 }
 
-// closeContainers continues after a value. It skips the closing brackets of containers that end there, and the comma
-// and the name before the next value. It returns the index of the next value, and the number of containers that are
-// still open.
+// closeContainers continues at b[i], after a value. It skips the closing brackets of containers that end there, and the
+// comma and the name before the next value. open contains the opening brackets of the containers around the value. It
+// returns the index of the next value, and the number of containers that are still open.
 func closeContainers(b []byte, i int, open []byte) (next, depth int, err error) {
 	for depth = len(open); depth > 0; {
 		kind := open[depth-1]
@@ -75,7 +75,7 @@ func closeContainers(b []byte, i int, open []byte) (next, depth int, err error) 
 // closingBracket returns '}' for '{' and ']' for '['.
 func closingBracket(open byte) byte { return open + 2 }
 
-// Whitespace holds the white space characters of JSON.
+// Whitespace contains the white space characters of JSON.
 const Whitespace = " \t\r\n"
 
 // SkipSpace returns the index of the first byte of b[i:] that is not white space; len(b) if there is none.
@@ -103,8 +103,8 @@ func skipName(b []byte, i int) (int, error) {
 	return i + 1, nil
 }
 
-// SkipScalar returns the end of the string, number, true, false or null that starts at b[i]. It checks syntax, not the
-// UTF-8 of a string. The error is a *SyntaxError.
+// SkipScalar returns the index after the string, number, true, false or null that starts at b[i]. It checks syntax, not
+// the UTF-8 of a string. The error is a *SyntaxError.
 func SkipScalar(b []byte, i int) (end int, err error) {
 	if i >= len(b) {
 		return i, &SyntaxError{i, "unexpected end"}

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// appendDecoded appends the text of raw, a valid JSON string without its quotes. A lone surrogate, which JSON can
-// escape and UTF-8 cannot encode, becomes the three bytes of its code point. This encoding keeps the order of code
-// points and differs from every other text.
+// appendDecoded appends the text of raw, a valid JSON string without its quotes. JSON can escape a lone surrogate, but
+// UTF-8 cannot encode it; it becomes the three bytes that UTF-8 would use for its code point. These bytes sort like
+// code points and never occur in valid UTF-8.
 func appendDecoded(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {

@@ -1,5 +1,5 @@
-// Package safehttp sends HTTP requests to addresses that a server names, such as its metadata or its authorization
-// server. A server is not trusted to choose where Drawbridge connects.
+// Package safehttp sends HTTP requests to addresses that a server names, such as the URL of its metadata or of its
+// authorization server. A server is not trusted to choose where Drawbridge connects.
 //
 // A public server cannot make such a request reach a private address, unless a person named the host. No request ever
 // reaches the metadata services of clouds, which return machine credentials. Redirects of a client from [NewClient]
@@ -32,9 +32,9 @@ const RequestTimeout = 20 * time.Second
 const maxRedirects = 5
 
 // NewClient returns a client for addresses that the server at address names, such as metadata or endpoints. It connects
-// to a non-public address only if the server itself has one, or if named contains a URL with the host. Otherwise a
-// remote server could make Drawbridge call a local server. Redirects stay within an origin. Each request ends after at
-// most RequestTimeout.
+// to a non-public address only if the server itself has one, or if a URL in named has the same host. Otherwise a remote
+// server could make Drawbridge call a local server. Redirects stay within an origin. Each request ends after at most
+// RequestTimeout.
 func NewClient(address string, named ...string) *http.Client {
 	g := newGuard(address, named...)
 	transport := &http.Transport{
@@ -45,9 +45,10 @@ func NewClient(address string, named ...string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: RequestTimeout, CheckRedirect: checkRedirect}
 }
 
-// NewPageClient returns a client for addresses that a model or a page chose. It connects to public addresses, and to
-// hosts, which a person named. Redirects may lead to other origins, but not from https to http. Each redirect is
-// checked like the first address. The caller must limit the time of a request by its context.
+// NewPageClient returns a client for addresses that a model or a page chose. It connects to public addresses. A person
+// named the hosts; for them it also connects to private addresses. Redirects may lead to other origins, but not from
+// https to http. Each redirect is checked like the first address. The caller must limit the time of a request by its
+// context.
 func NewPageClient(hosts ...string) *http.Client {
 	g := newGuard("")
 	g.serverIsLocal = new(bool)
@@ -73,10 +74,11 @@ func checkPageRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// ProxyAndDialer returns the proxy function and the dialler for requests to the server at address itself. If the row is
-// the person's own, or the host is visibly local, any address is allowed except cloud metadata services. Otherwise the
-// address must be public: the person approved a name, and its owner may change the address at any time. Both functions
-// return a *RefusedError for a refused address.
+// ProxyAndDialer returns the proxy function and the dialler for requests to the server at address itself. own reports
+// whether the person configured the server for themselves. If own is true or the host is visibly local, any address is
+// allowed except cloud metadata services and unassigned addresses. Otherwise the address must be public: the person
+// approved a name, and the name's owner may change its address at any time. Both functions return a *RefusedError for a
+// refused address.
 func ProxyAndDialer(address string, own bool) (proxy func(*http.Request) (*url.URL, error), dial func(context.Context,
 	string, string) (net.Conn, error)) {
 	g := newServerGuard(address, own)
@@ -89,8 +91,9 @@ func newServerGuard(address string, own bool) *dialGuard {
 	return g
 }
 
-// isLocalName reports whether a host is an IP address, or a name that is visibly on this machine or network. It returns
-// false for other forms that resolvers read as an address and people do not (2130706433, 0x7f.1, full-width digits).
+// isLocalName reports whether a host is an IP address, or a name that people recognise as a name of this machine or
+// network. It returns false for other notations that resolvers read as an address and people do not (2130706433,
+// 0x7f.1, full-width digits).
 func isLocalName(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -109,7 +112,7 @@ func isLocalName(host string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// A RefusedError is the error for a server that is not called, because of the address to which its name resolves.
+// A RefusedError is the error for a call of a server whose name resolves to an address that is not allowed.
 type RefusedError struct{ why string }
 
 func (e *RefusedError) Error() string { return e.why }
@@ -117,8 +120,8 @@ func (e *RefusedError) Error() string { return e.why }
 // FaultCode returns PolicyBlocked, because a retry cannot succeed.
 func (e *RefusedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// asRefused returns a RefusedError for err if an address was refused and the server itself is called. Otherwise it
-// returns err.
+// asRefused converts the error of a refused address to a RefusedError, if the guard is for calls of the server itself.
+// Otherwise it returns err.
 func (g *dialGuard) asRefused(err error) error {
 	switch {
 	case !g.callsServerItself || !errors.Is(err, ErrNotPublic):
@@ -180,12 +183,14 @@ type dialGuard struct {
 	callsServerItself, allowsLocal bool
 
 	mu      sync.Mutex
-	proxies map[string]bool // proxies of the environment, as host and port: the person chose them
-	// serverIsLocal reports whether the server itself has a non-public address; nil means that this is not known yet.
+	proxies map[string]bool // host and port of proxies of the environment; not checked, since the person chose them
+	// serverIsLocal reports whether the server itself has a non-public address; nil means that this was not determined
+	// yet.
 	serverIsLocal *bool
 }
 
-// proxyFor returns the proxy of a request. The proxy connects to the target, so the target is checked here.
+// proxyFor returns the proxy of a request, or nil for no proxy. The guard cannot check the connection from the proxy to
+// the target, so proxyFor checks the target's addresses.
 func (g *dialGuard) proxyFor(req *http.Request) (*url.URL, error) {
 	u, err := g.proxyFromEnv(req)
 	if u == nil || err != nil {
@@ -203,10 +208,11 @@ func (g *dialGuard) proxyFor(req *http.Request) (*url.URL, error) {
 }
 
 // lookupTimeout is the maximum time to resolve a name to which a proxy will connect. Some networks with a proxy have no
-// resolver.
+// resolver, so the lookup may never end.
 const lookupTimeout = 2 * time.Second
 
-// checkHost checks the addresses of a host, if they can be resolved here.
+// checkHost returns an error if an address of the host is refused. If the name cannot be resolved here, checkHost
+// returns nil.
 func (g *dialGuard) checkHost(ctx context.Context, host string) error {
 	addrs := []netip.Addr{}
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -237,8 +243,8 @@ func (g *dialGuard) dial(ctx context.Context, network, address string) (net.Conn
 	return conn, nil
 }
 
-// newDialer returns a dialler that resolves a name once, and checks each address immediately before it connects. It
-// does not check the address of a proxy.
+// newDialer returns a dialler that resolves a name once, and checks each address immediately before it connects. If
+// address is that of a proxy, the dialler does not check it.
 func (g *dialGuard) newDialer(host, address string) *net.Dialer {
 	dialer := &net.Dialer{Timeout: RequestTimeout / 2, ControlContext: g.controlFor(host), Resolver: g.resolver}
 	if g.isProxy(address) {
@@ -253,8 +259,8 @@ func (g *dialGuard) isProxy(address string) bool {
 	return g.proxies[address]
 }
 
-// controlFor returns the function that checks the addresses of a host. Hosts that the person named may have local
-// addresses.
+// controlFor returns the function that checks an address of a host before the connection. Hosts that the person named
+// may have local addresses.
 func (g *dialGuard) controlFor(host string) func(context.Context, string, string, syscall.RawConn) error {
 	switch a, err := netip.ParseAddr(host); {
 	case g.allowsLocal && err == nil && a.IsUnspecified(): // 0.0.0.0 or ::, which often means this machine
@@ -294,9 +300,9 @@ var ErrNotPublic = errors.New("a public server named an address that is not publ
 // ErrForbidden is wrapped by the errors for addresses that no person can allow. It wraps ErrNotPublic.
 var ErrForbidden = fmt.Errorf("%w: it is unassigned, or one where machines get their credentials", ErrNotPublic)
 
-// isServerLocal reports whether the server itself has a non-public address, and stores the result. A public name that
-// now resolves to a private address may have had a public address when the server was called. So the server must prove
-// with a certificate that it owns the name.
+// isServerLocal reports whether the server itself has a non-public address, and caches the result. A name may resolve
+// to a private address now, although it resolved to a public address when the server was called. So a server whose name
+// is not visibly local must also prove with a certificate that it owns the name.
 func (g *dialGuard) isServerLocal(ctx context.Context) bool {
 	g.mu.Lock()
 	known := g.serverIsLocal
@@ -341,8 +347,8 @@ func (g *dialGuard) verifyHostByTLS(ctx context.Context, a netip.Addr) bool {
 	return true
 }
 
-// specialPrefixes returns the special-purpose address ranges for which netip has no method, from the registries of
-// 2025. Some ranges embed an IPv4 address, which must not be reached in this way.
+// specialPrefixes returns the special-purpose address ranges for which netip has no method, from the IANA registries of
+// 2025. Some ranges embed an IPv4 address. They are refused, because that IPv4 address may be private.
 func specialPrefixes() []netip.Prefix {
 	return parsePrefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
 		"198.18.0.0/15", "198.51.100.0/24",

@@ -16,7 +16,7 @@ const UserAgent = "Drawbridge (+https://github.com/drawbridge-mcp/drawbridge)"
 const MaxURLBytes = 8 << 10
 
 // CheckURL returns an error for an address that must not be requested or opened. Only https is allowed, and http for
-// this machine. The text of the error continues a sentence that begins with the address.
+// this machine. The error text is the predicate of a sentence that begins with the address, such as "is too long".
 func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -34,7 +34,7 @@ func CheckURL(address string) error {
 	return fmt.Errorf("must be https: %.40q", u.Scheme+"://"+u.Host)
 }
 
-// CheckPageURL is like CheckURL, for a web page, which may also use http.
+// CheckPageURL is like CheckURL, for the address of a web page, for which http is allowed too.
 func CheckPageURL(address string) error {
 	if rest, ok := strings.CutPrefix(address, "http://"); ok {
 		address = "https://" + rest
@@ -47,15 +47,15 @@ func isPort(text string) bool {
 	return err == nil
 }
 
-// unsafePorts returns ports of other protocols, whose servers may accept a request as one of their own. They are from
-// the "bad ports" of the Fetch standard, and include ports of databases.
+// unsafePorts returns ports of other protocols. A server of such a protocol may read an HTTP request as commands of its
+// own protocol. The ports are from the "bad ports" of the Fetch standard; ports of databases are added.
 func unsafePorts() []string {
 	return []string{"0", "7", "9", "19", "21", "22", "23", "25", "53", "69", "110", "111", "119", "135", "137", "139",
 		"143", "161", "389", "445", "465", "512", "513", "514",
 		"515", "587", "636", "993", "995", "2049", "3306", "5432", "6000", "6379", "6667", "11211", "27017"}
 }
 
-// isInvalidURLRune reports whether a character must be escaped in an address.
+// isInvalidURLRune reports whether a character must not occur unescaped in an address.
 func isInvalidURLRune(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"`<>\\^{}|", r)
 }

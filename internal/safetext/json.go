@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON returns valid JSON with the same value as raw, in which each invisible character is an escape sequence. A code
-// point above U+FFFF becomes two escapes, as JSON requires. A byte that is not valid UTF-8 becomes \ufffd, which is how
-// JSON parsers read it. Runs of blanks, and blanks between values, are not changed.
+// JSON returns valid JSON with the same value as raw, in which each dangerous or invisible character is an escape
+// sequence. A code point above U+FFFF becomes two escapes, as JSON requires. A byte that is not valid UTF-8 becomes
+// \ufffd, which is how JSON parsers read it. Spaces, tabs and line breaks between values are not changed.
 func JSON(raw []byte) []byte {
 	first := firstUnseen(raw)
 	if first == len(raw) {
@@ -31,7 +31,7 @@ func JSON(raw []byte) []byte {
 	return out
 }
 
-// firstUnseen returns the offset of the first character that JSON replaces.
+// firstUnseen returns the offset of the first character that JSON replaces; len(raw) if there is none.
 func firstUnseen(raw []byte) int {
 	for i := 0; i < len(raw); {
 		r, size := utf8.DecodeRune(raw[i:])
@@ -43,5 +43,6 @@ func firstUnseen(raw []byte) int {
 	return len(raw)
 }
 
-// seenInJSON reports whether JSON copies r unchanged. In valid JSON, controls occur only between values.
+// seenInJSON reports whether JSON copies r unchanged. In valid JSON, line feeds, tabs and carriage returns occur only
+// between values.
 func seenInJSON(r rune) bool { return r == '\n' || r == '\t' || r == '\r' || Visible(r) }

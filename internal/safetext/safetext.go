@@ -1,8 +1,8 @@
 // Package safetext makes untrusted text safe to display, and cuts text to a length.
 //
-// Names, descriptions and errors of servers, files of a project and arguments of a call may contain dangerous
-// characters. Some control a terminal, some change the direction of other characters, and some are invisible. The
-// package replaces each such character by its code point in one notation:
+// Untrusted text, such as a server's description or the arguments of a call, may contain dangerous characters. Some
+// control a terminal, some change the direction of other characters, and some are invisible. The package replaces each
+// such character by its code point in one notation:
 //
 //	\n \r \t      line feed, carriage return and tab, where they are not kept
 //	\u3164        a code point up to U+FFFF
@@ -11,11 +11,11 @@
 //	\[3000 spaces] a long run of spaces
 //
 // Exact and Quote also double each backslash, so two different texts never have the same result. Line and Text do not
-// change backslashes, so that a text may be passed to them twice. Use them for text that people read but do not decide
-// about.
+// change backslashes, so a text may be passed to them twice without a further change. Use Line and Text only for text
+// that people read without deciding about it.
 //
 // The package does not judge the content of a text, does not hide secrets, and does not replace letters that look
-// alike. It keeps combining marks, since most scripts need them.
+// alike. It does not remove combining marks, since most scripts need them.
 package safetext
 
 import (
@@ -31,11 +31,12 @@ const (
 	maxRunInText = 32
 )
 
-// Line returns s on one line, with each invisible character replaced by its code point. Line(Line(s)) equals Line(s).
+// Line returns s on one line, with each dangerous or invisible character replaced by its code point. Line(Line(s))
+// equals Line(s).
 func Line(s string) string { return show(s, mode{}) }
 
-// Text returns s with each invisible character replaced by its code point. Line feeds and tabs are kept. Text(Text(s))
-// equals Text(s).
+// Text returns s with each dangerous or invisible character replaced by its code point. Line feeds and tabs are not
+// replaced. Text(Text(s)) equals Text(s).
 func Text(s string) string { return show(s, mode{multiline: true}) }
 
 // Exact returns s on one line like Line, with each backslash doubled: different texts have different results. Use it
@@ -55,7 +56,8 @@ func Lines(all []string) []string {
 }
 
 // Visible reports whether r is displayed as a visible character and has no other effect. The space U+0020 counts as
-// visible. All other blanks, fillers, variation selectors, controls, private and unassigned code points do not.
+// visible. All other blanks, fillers, variation selectors, controls, private and unassigned code points count as
+// invisible.
 func Visible(r rune) bool {
 	switch {
 	case r >= 0x20 && r < 0x7f:
@@ -69,7 +71,7 @@ func Visible(r rune) bool {
 	return !unicode.Is(unicode.Variation_Selector, r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// A mode selects how some characters are treated, for the different functions.
+// A mode selects how a function treats line feeds and tabs, backslashes and double quotes.
 type mode struct{ multiline, exact, quoted bool }
 
 // blank reports whether r is part of a run of blanks.
@@ -82,7 +84,7 @@ func (m mode) maxRun() int {
 	return maxRunInLine
 }
 
-// keeps reports whether r is written unchanged, unless it is part of a long run of blanks.
+// keeps reports whether r is written unchanged if it is not part of a long run of blanks.
 func (m mode) keeps(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -126,7 +128,7 @@ func (m mode) unchanged(s string) bool {
 type encoder struct {
 	mode
 	spaces, tabs int
-	run          []byte // the blanks themselves, while they may be kept
+	run          []byte // the blanks, until the run is too long to be written unchanged
 }
 
 // appendRunes appends s, except for the blanks at its end.
@@ -195,5 +197,5 @@ func appendCodePoint(dst []byte, r rune) []byte {
 	return fmt.Appendf(dst, `\u%04x`, r)
 }
 
-// OneLine returns the words of s, separated by single spaces, as returned by Line.
+// OneLine returns the words of s, separated by single spaces and made safe by Line.
 func OneLine(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer writes a stream in the form of Text. It joins a character that is split over two writes, and counts a run of
-// blanks across writes. So the blanks and the incomplete character at the end of a write are delayed until the next
-// write. Use a Writer in one goroutine at a time.
+// A Writer writes a stream of text, made safe as by Text. It joins a character that is split over two writes, and
+// counts a run of blanks across writes. So the blanks and the incomplete character at the end of a write are written
+// only by the next Write or by Flush. Use a Writer in one goroutine at a time.
 type Writer struct {
 	w    io.Writer
 	e    encoder
@@ -19,7 +19,7 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{w: w, e: encoder{mode: mode{multiline: true}}}
 }
 
-// Write writes p with each invisible character replaced by its code point. It returns the number of bytes of p.
+// Write writes p with each dangerous or invisible character replaced by its code point. On success it returns len(p).
 func (w *Writer) Write(p []byte) (int, error) {
 	text := append(w.rest, p...)
 	whole := len(text) - incomplete(text)

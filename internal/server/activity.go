@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ClientActivity counts the sessions and calls of one client, identified by principal, client name and transport,
-// since the server was created.
+// A ClientActivity holds the numbers of sessions and calls of one client since the server was created. A client is
+// identified by principal, client name and transport.
 type ClientActivity struct {
 	// Principal is the authenticated principal. Client is the name that the client declared, which is not
 	// authenticated.
@@ -27,8 +27,8 @@ type ClientActivity struct {
 	Last time.Time `json:"last,omitzero"`
 }
 
-// maxActivities is the maximum number of clients that are counted separately, because a client can declare any name.
-// Further clients are counted under the name uncountedClients.
+// maxActivities is the maximum number of clients that are counted separately. A limit is needed, because a client can
+// declare any name. All further clients are counted together, under the name uncountedClients.
 const (
 	maxActivities    = 256
 	uncountedClients = "(others)"
@@ -40,7 +40,8 @@ type activityTable struct {
 	byClient map[clientKey]*ClientActivity
 }
 
-// update calls change with the counts of a client. All sessions of a client share the same counts.
+// update calls change with the counts of the client k, so that change can modify them. All sessions of a client share
+// the same counts.
 func (t *activityTable) update(k clientKey, change func(*ClientActivity)) {
 	k.session = ""
 	t.mu.Lock()
@@ -89,8 +90,8 @@ func (s *Server) Activity() []ClientActivity {
 	return MergeActivity(nil, all)
 }
 
-// MergeActivity adds the activities in more to the activities of the same clients in all. It returns all activities
-// sorted by transport, principal and client.
+// MergeActivity returns the activities in all and in more, sorted by transport, principal and client. If both contain
+// the same client, its counts are added.
 func MergeActivity(all, more []ClientActivity) []ClientActivity {
 	for _, one := range more {
 		i := slices.IndexFunc(all, func(a ClientActivity) bool { return compareClients(a, one) == 0 })

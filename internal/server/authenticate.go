@@ -12,22 +12,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/bearer"
 )
 
-// An Authenticator identifies HTTP callers by the bearer token of each request. It is called often with the same token,
-// so implementations should cache slow verifications, but for one minute at most.
+// An Authenticator identifies HTTP callers by the bearer token of each request. Authenticate is called often with the
+// same token. So implementations should cache the result of a slow verification, for at most one minute.
 type Authenticator interface {
-	// Authenticate returns a Caller with the Kind, Principal, Scopes and AccessToken that belong to a token. Principals
-	// are unique among all issuers. resource is the URL that the token must be issued for; empty if none is configured.
-	// The error is a *drawbridge.Fault whose Step is shown to the caller. Its code is AuthFailure for an invalid or
-	// revoked token, and PolicyBlocked for a caller without any rights here. Any other code means that the token cannot
-	// be verified now.
+	// Authenticate returns a Caller with the Kind, Principal, Scopes and AccessToken that belong to a token. Callers of
+	// different issuers never have the same principal. resource is the URL that the token must be issued for; empty if
+	// none is configured. The error is a *drawbridge.Fault whose Step is shown to the caller. Its code is AuthFailure
+	// for an invalid or revoked token, and PolicyBlocked for a caller without any rights here. Any other code means
+	// that the token cannot be verified now.
 	Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error)
-	// Required reports whether callers on loopback must authenticate. If not, Options.Caller is the caller of their
-	// requests. Callers from other machines must always authenticate. If Required returns an error, no caller is
-	// admitted.
+	// Required reports whether callers on loopback must authenticate. If it returns false, a request over loopback is
+	// handled as a request of Options.Caller. Callers on other machines must always authenticate. If Required returns
+	// an error, no caller is admitted.
 	Required(ctx context.Context) (bool, error)
 }
 
-// A Resource describes the HTTP endpoint to OAuth clients (RFC 9728). The zero value accepts no issuer's tokens.
+// A Resource describes the HTTP endpoint to OAuth clients (RFC 9728). With the zero value, the tokens of no issuer are
+// accepted.
 type Resource = bearer.Resource
 
 // IssuerOptions configure the OAuth issuers whose tokens are accepted, see NewIssuers.
@@ -36,7 +37,7 @@ type IssuerOptions = bearer.Options
 // An Introspection configures the endpoint of an issuer that verifies tokens.
 type Introspection = bearer.Introspection
 
-// Issuers authenticates callers by access tokens of OAuth issuers.
+// Issuers authenticates callers by the access tokens of OAuth issuers.
 type Issuers = bearer.Verifier
 
 // NewIssuers returns a verifier of access tokens of OAuth issuers. It has the method Authenticate of Authenticator, but
@@ -52,9 +53,9 @@ func (s *Server) authRequired(ctx context.Context) (bool, error) {
 	return s.o.Authenticator.Required(ctx)
 }
 
-// authenticate identifies the sender of a request by the Authorization header only. URLs are not used because they are
-// often logged, and other headers are not used because a proxy may set them. It reports false if it has responded to
-// the request itself.
+// authenticate identifies the sender of a request by the Authorization header. It ignores the URL, because URLs are
+// often logged, and all other headers, because a proxy may set them. If it returns false, it has already sent an error
+// response.
 func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*authenticatedRequest, bool) {
 	anonymous := &authenticatedRequest{caller: d.s.o.Caller}
 	anonymous.caller.Transport = drawbridge.HTTPTransport
@@ -96,8 +97,8 @@ func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*aut
 		verifiedAt: time.Now()}, true
 }
 
-// respondAuthFailure responds to a request whose token the Authenticator did not accept. err is the Authenticator's
-// error.
+// respondAuthFailure responds to a request whose token the Authenticator did not accept. err is the error that the
+// Authenticator returned.
 func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 	switch f := drawbridge.AsFault(err); f.Code {
 	case drawbridge.AuthFailure:
@@ -109,8 +110,8 @@ func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 	}
 }
 
-// authLogInterval is the minimum time between two log messages about callers that cannot be verified, because clients
-// retry often.
+// authLogInterval is the minimum time between two log messages about callers that cannot be verified. A limit is
+// needed, because clients retry often.
 const authLogInterval = int64(time.Minute)
 
 // respondAuthUnavailable responds with status 503 to a request whose sender cannot be verified now.
@@ -124,9 +125,9 @@ func (d *httpHandler) respondAuthUnavailable(w http.ResponseWriter, err error) {
 		http.StatusServiceUnavailable)
 }
 
-// challenge refuses a request and sends the WWW-Authenticate header. The status is 403 for a valid token without
-// sufficient rights, else 401. The challenge is about the endpoint as a whole. If the caller lacks the scope for one
-// tool, the response is the same as for an unknown tool, so that no challenge reveals the tool.
+// challenge responds to a request with an error status and the WWW-Authenticate header. The status is 403 for a valid
+// token without sufficient rights, else 401. challenge is used only for the endpoint as a whole. If a caller lacks the
+// scope for one tool, the response is the same as for an unknown tool: it must not reveal the tool.
 func (d *httpHandler) challenge(w http.ResponseWriter, code, reason string) {
 	w.Header().Set("WWW-Authenticate", d.resource.Challenge(code, reason))
 	if code == bearer.InsufficientScope {

@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// bodyTimeout is the time limit for receiving the body of a request, if the writer supports deadlines.
+// bodyTimeout is the time limit for receiving the body of a request. It applies only if the ResponseWriter supports
+// deadlines.
 const bodyTimeout = time.Minute
 
-// withBodyDeadlines sets deadlines for two operations for which net/http has no time limit. After a refused request,
-// net/http reads the announced body before it sends the response. It also waits until the client has read a short
-// response. [readBody] removes the first deadline when it has read the whole body; h sets its own write deadlines.
+// withBodyDeadlines returns a handler that calls h and sets deadlines for two operations that net/http does not limit.
+// First, if a request is refused, net/http reads the rest of its body before it sends the response. Second, net/http
+// waits until the client has read a short response. [readBody] removes the read deadline when it has read the whole
+// body; h sets its own write deadlines.
 func withBodyDeadlines(h http.Handler, answer time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w) // the writer of net/http supports deadlines
@@ -25,8 +27,8 @@ func withBodyDeadlines(h http.Handler, answer time.Duration) http.Handler {
 	})
 }
 
-// readBody reads the body of a request, with at most most bytes, into one buffer. It reports false if it has responded
-// to the request itself.
+// readBody reads the body of a request into one buffer. If the body is larger than most bytes, or is cut off, it sends
+// an error response and returns false.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool) {
 	tooLarge := func() ([]byte, bool) {
 		w.Header().Set("Connection", "close")
@@ -53,7 +55,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool)
 var errBodyTooLarge = errors.New("body is over the size bound")
 
 // readBounded reads a body of the announced length, or of unknown length if length is -1. For a long body, the buffer
-// grows with the received bytes, because a client can announce any length.
+// grows with the received bytes and is not allocated in advance, because a client can announce any length.
 func readBounded(r io.Reader, length, most int64) ([]byte, error) {
 	if length >= 0 && length <= 1<<20 {
 		body := make([]byte, length)

@@ -11,10 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// otherClients is the name in the configuration for all clients that have no entry of their own.
+// otherClients is the name of the entry in the configuration that applies to all clients without an entry of their own.
 const otherClients = "*"
 
-// A clientScopes restricts the owner's scopes by the name of the client. The zero value restricts nothing.
+// A clientScopes restricts the scopes of the owner's clients by the names that they declare. The zero value restricts
+// nothing.
 type clientScopes struct {
 	owner  string
 	byName map[string][]drawbridge.Scope
@@ -33,8 +34,9 @@ func newClientScopes(owner string, byName map[string][]drawbridge.Scope) clientS
 	return p
 }
 
-// restrict returns the caller with the scopes that are configured for its client and that the caller holds. A caller
-// other than the owner has authenticated with its own scopes and is returned unchanged.
+// restrict returns the caller with restricted scopes: those scopes in the entry for the caller's client that the caller
+// holds. Without an entry, the scopes are unchanged. A caller other than the owner is returned unchanged, because its
+// token determines its scopes.
 func (p clientScopes) restrict(c drawbridge.Caller) drawbridge.Caller {
 	if p.byName == nil || c.Principal != p.owner {
 		return c

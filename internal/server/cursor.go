@@ -11,7 +11,7 @@ import (
 )
 
 // cursorSize is the length of a decoded cursor in bytes. The first 4 bytes are the index of the first item of a page.
-// The other 8 bytes are from a hash of the item before the page.
+// The other 8 bytes are the beginning of a hash of the item before the page.
 const cursorSize = 12
 
 var errBadCursor = errors.New("it is not one of ours")
@@ -25,8 +25,9 @@ func pageCursor(items []json.RawMessage, start int) string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// resolveCursor returns the index of the first item of the cursor's page. This is the index in the cursor. If the list
-// has changed, it is the index after the item with the cursor's hash.
+// resolveCursor returns the index of the first item of the cursor's page. That is the index in the cursor, if the item
+// before it still has the hash in the cursor. Otherwise the list has changed, and it is the index after the item with
+// that hash. If no item has that hash, resolveCursor returns an error.
 func resolveCursor(items []json.RawMessage, cursor json.RawMessage) (start int, err error) {
 	text, ok := rawjson.DecodeString(cursor)
 	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(cursorSize) {

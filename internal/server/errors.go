@@ -14,10 +14,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// errorReply converts the error of a call to a reply. The error object of a server is passed on, see recodeError. For
+// errorReply converts the error of a call to a reply. An error object of a server is passed on, see recodeError. For
 // tools/call, an error that a model can act on becomes a tool result, because models do not see protocol errors. Every
-// other error becomes a protocol error. An error that is not a fault is logged, and the caller receives "internal
-// error". If ctx has ended, errorReply returns the zero reply.
+// other error becomes a protocol error. An error that is not a *drawbridge.Fault is logged, and the caller receives
+// "internal error". If ctx has ended, errorReply returns the zero reply.
 func (s *Server) errorReply(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage,
 	err error) reply {
 	if ctx.Err() != nil {
@@ -41,9 +41,9 @@ func (s *Server) errorReply(ctx context.Context, caller drawbridge.Caller, metho
 	return failureReply(mcp.CodeInternal, f.Error(), faultData(f, ""))
 }
 
-// recodeError replaces the code of a server's error for a missing resource by the code that the caller's protocol
-// generation uses, and changes nothing else. CodeInvalidParams, which has several meanings, counts as "missing
-// resource" only if the error's data contain the URI.
+// recodeError changes the code of a server's error for a missing resource to the code that the caller's protocol
+// generation uses. All other errors are returned unchanged. CodeInvalidParams has several meanings; it counts as
+// "missing resource" only if the error's data contain the URI.
 func recodeError(era drawbridge.ProtocolEra, method string, fault json.RawMessage) json.RawMessage {
 	if method != mcp.MethodResourcesRead {
 		return fault
@@ -60,7 +60,8 @@ func recodeError(era drawbridge.ProtocolEra, method string, fault json.RawMessag
 	return rawjson.Apply(fault, rawjson.Put(strconv.AppendInt(nil, int64(code), 10), "code"))
 }
 
-// notFoundReply returns the reply for a missing item, with the code and the message of the specification.
+// notFoundReply returns the reply for a tool, prompt or resource that does not exist, with the code and the message of
+// the specification.
 func notFoundReply(era drawbridge.ProtocolEra, method string, params json.RawMessage, f *drawbridge.Fault) reply {
 	known := f.Kind != drawbridge.UnknownCapability
 	switch {
@@ -86,8 +87,8 @@ func notFoundReply(era drawbridge.ProtocolEra, method string, params json.RawMes
 // may have taken effect).
 const FaultMeta = "drawbridge/fault"
 
-// faultResult returns the tool result for a fault. It contains a text for the model with step, cause and next step, and
-// the member FaultMeta for programs.
+// faultResult returns the tool result for a fault. It contains a text for the model with the failed step, the cause and
+// the next step, and the member FaultMeta for programs.
 func (s *Server) faultResult(caller drawbridge.Caller, params json.RawMessage, f *drawbridge.Fault) json.RawMessage {
 	var server string
 	if spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name"))); ok {
@@ -126,7 +127,7 @@ func httpStatus(r reply) int {
 	return http.StatusOK
 }
 
-// truncate shortens a text that a caller sent to 200 bytes, for an error message.
+// truncate returns a text that a caller sent, truncated to 200 bytes, for an error message.
 func truncate(text string) string {
 	return safetext.Truncate(text, 200, safetext.Bytes, "…")
 }

@@ -13,33 +13,33 @@ import (
 // Limits of the events that are stored for stateful clients that lose their connection.
 const (
 	// maxKeptBytes and maxKeptEvents are the maximum size and number of the events that are stored for one session.
-	// maxKeptBytesAll is the maximum size for all sessions. If a maximum is exceeded, the oldest events are dropped:
-	// first events of completely written streams, then optional events, then the others.
+	// maxKeptBytesAll is the maximum size for all sessions. If a maximum is exceeded, the oldest events are dropped.
+	// Events of completely written streams are dropped first, then optional events, which may be lost, such as
+	// notifications, then the others.
 	maxKeptBytes    = 4 << 20
 	maxKeptEvents   = 1024
 	maxKeptBytesAll = 64 << 20
-	// eventRetention is how long optional events and events of completely written streams are stored. A client that
-	// notices a dead connection reconnects within seconds.
+	// eventRetention is how long optional events, and the events of completely written streams, are stored. This is
+	// sufficient, because a client that notices a dead connection reconnects within seconds.
 	eventRetention = time.Minute
-	// reconnectDelay is the time after which a client should reconnect if it lost its connection or was asked to
-	// reconnect.
+	// reconnectDelay is the delay that clients are asked to wait before they reconnect after a lost connection.
 	reconnectDelay = time.Second
 )
 
 // An eventLog stores the event streams of one session, so that clients can resume them on new connections. Create it
 // with newEventLog. It allocates no memory before the first stream. Its methods may be called from several goroutines.
 type eventLog struct {
-	// session is the session's id; total counts the stored bytes of all sessions. primes reports whether the client
-	// accepts empty events: clients of versions before 2025-11-25 treat them as invalid messages.
+	// session is the id of the session. total is the number of stored bytes of all sessions. primes reports whether the
+	// client accepts empty events: clients of versions before 2025-11-25 treat them as invalid messages.
 	session string
 	total   *atomic.Int64
 	primes  bool
 
 	mu sync.Mutex
-	// tag is the common part of the ids of this session's events. Each session has a different tag.
+	// tag is the beginning of the ids of all events of this session. Each session has a different tag.
 	tag string
-	// streams holds, by number, the open streams and the ended streams with stored events. Stream 0 is the session's
-	// own stream, which belongs to no request. streamCount is the highest number.
+	// streams maps a number to its stream. It holds the open streams, and the ended streams that still have stored
+	// events. Stream 0 is the session's own stream, which belongs to no request. streamCount is the highest number.
 	streams     map[int]*eventStream
 	streamCount int
 	events      []keptEvent
@@ -49,16 +49,18 @@ type eventLog struct {
 	ended    bool
 }
 
-// newEventLog returns the event log of a session. All sessions with the same total share the maximum size. primes
-// reports whether the client accepts empty events, which are part of the protocol since 2025-11-25.
+// newEventLog returns the event log of a session. maxKeptBytesAll limits the events of all sessions with the same
+// total. primes reports whether the client accepts empty events, which are part of the protocol since 2025-11-25.
 func newEventLog(session string, total *atomic.Int64, primes bool) *eventLog {
 	return &eventLog{session: session, total: total, primes: primes}
 }
 
-// canPrime reports whether the client accepts empty events. Only such a client can be asked to reconnect.
+// canPrime reports whether the client accepts empty events. Only such a client can be asked to disconnect and
+// reconnect.
 func (k *eventLog) canPrime() bool { return k.primes }
 
-// A keptEvent is a stored event, encoded as it is sent.
+// A keptEvent is a stored event of a stream. frame is the event, encoded as it is sent. mustArrive is false for an
+// optional event.
 type keptEvent struct {
 	stream     *eventStream
 	event      int
@@ -67,22 +69,23 @@ type keptEvent struct {
 	when       time.Time
 }
 
-// An eventStream is one stream of events, independent of the connection that sends it. Its events are numbered from 0.
+// An eventStream is one stream of events, independent of the connection over which it is sent. Its events are numbered
+// from 0.
 type eventStream struct {
 	log    *eventLog
 	number int
-	// lastEvent is the number of the last event, and kept the number of stored events. outbox writes to the stream's
-	// connection; nil without a connection. The mutex of log guards these fields.
+	// lastEvent is the number of the stream's last event, and kept the number of its stored events. outbox writes to
+	// the stream's current connection; nil without a connection. The mutex of log guards these fields.
 	lastEvent, kept int
 	outbox          *outbox
 	over            bool
-	// connections counts the connections that the session's own stream has had.
+	// connections is the number of connections that the stream has had; used only for the session's own stream.
 	connections int
-	// wholeWritten reports whether the stream has ended and was written completely.
+	// wholeWritten is set if the stream has ended and all its events were written to a connection.
 	wholeWritten bool
 }
 
-// openStream creates the stream of a request that out sends to the client.
+// openStream creates the stream for the response to a request. out writes the stream to the connection of the request.
 func (k *eventLog) openStream(out *outbox) *eventStream {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,13 +109,14 @@ func (k *eventLog) addStream(number int) *eventStream {
 	return t
 }
 
-// primeEvent returns an empty event, whose id lets the client resume the stream. The caller must hold the lock.
+// primeEvent returns an empty event. From its id, the client can resume the stream before it has received any message.
+// The caller must hold the lock.
 func (t *eventStream) primeEvent() []byte {
 	t.lastEvent++
 	return mcp.AppendSSEEvent(nil, mcp.SSEEvent{ID: t.eventID(t.lastEvent), Data: []byte{}, Retry: reconnectDelay})
 }
 
-// nextEvent returns message as the next event of the stream. The caller must hold the lock.
+// nextEvent returns message, encoded as the next event of the stream. The caller must hold the lock.
 func (t *eventStream) nextEvent(message []byte) []byte {
 	t.lastEvent++
 	return t.encodeEvent(message, t.lastEvent)
@@ -127,8 +131,9 @@ func (t *eventStream) eventID(event int) string {
 	return eventPosition{t.number, event}.encodeID(t.log.tag)
 }
 
-// send sends a message to the client, or stores it until the client reconnects. With must, send waits until a slow
-// client has read enough; otherwise the message may be dropped. The error is errCallerGone for a stream that has ended.
+// send sends a message to the client, or stores it until the client reconnects. If must is set, send waits while the
+// client is too slow to read; otherwise the message may be dropped. The error is errCallerGone for a stream that has
+// ended.
 func (t *eventStream) send(message []byte, must bool) error {
 	k := t.log
 	k.mu.Lock()
@@ -147,7 +152,7 @@ func (t *eventStream) send(message []byte, must bool) error {
 	return nil
 }
 
-// end ends the stream: no more events follow.
+// end ends the stream, so that no more events are sent on it.
 func (t *eventStream) end() {
 	k := t.log
 	k.mu.Lock()
@@ -159,8 +164,9 @@ func (t *eventStream) end() {
 	k.forgetOverStream(t)
 }
 
-// disconnect closes the connection but not the stream, and asks the client to reconnect after a delay. It does nothing
-// if the stream's outbox is but, which may be nil.
+// disconnect closes the stream's connection but not the stream, and asks the client to reconnect after a delay. The
+// connection of the outbox but is not closed: if it is the stream's current connection, disconnect does nothing. but
+// may be nil.
 func (t *eventStream) disconnect(after time.Duration, but *outbox) {
 	k := t.log
 	k.mu.Lock()
@@ -173,8 +179,8 @@ func (t *eventStream) disconnect(after time.Duration, but *outbox) {
 	t.outbox = nil
 }
 
-// connectionLost marks the connection of out as lost. If the stream has moved to another connection meanwhile, that
-// connection continues.
+// connectionLost ends the use of a connection that was lost; out is its outbox. If the stream already has another
+// connection, it continues on that connection.
 func (t *eventStream) connectionLost(out *outbox) {
 	k := t.log
 	k.mu.Lock()
@@ -186,8 +192,8 @@ func (t *eventStream) connectionLost(out *outbox) {
 	out.fail()
 }
 
-// outboxWritten records that all output to a connection was written. It reports whether the stream is complete with
-// that.
+// outboxWritten is called when the outbox out has written all its output. It reports whether the stream has ended and
+// is now completely written.
 func (t *eventStream) outboxWritten(out *outbox) (end bool) {
 	k := t.log
 	k.mu.Lock()
@@ -200,8 +206,9 @@ func (t *eventStream) outboxWritten(out *outbox) (end bool) {
 	return true
 }
 
-// resumeStream continues a stream after an event, on a new connection that replaces the previous one. It returns the
-// stream and its new outbox, or nil if the stream is over or unknown.
+// resumeStream continues a stream on a new connection, which replaces the previous one. The client receives the events
+// after the position at. resumeStream returns the stream and its new outbox, or nil if the stream is unknown, or has
+// ended and has no further events.
 func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -227,8 +234,8 @@ func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	return t, t.outbox
 }
 
-// framesAfter returns the stored events of a stream that follow an event, and drops the earlier events, because the
-// client has received them. The caller must hold the lock.
+// framesAfter returns the stored events of a stream that follow the given event. It drops the earlier events, because
+// the client has received them. The caller must hold the lock.
 func (k *eventLog) framesAfter(t *eventStream, event int) (frames []byte) {
 	k.forgetEvents(func(e keptEvent) bool { return e.stream == t && e.event <= event })
 	for _, e := range k.events {
@@ -247,8 +254,8 @@ type sessionStream struct {
 	first []byte
 }
 
-// openSessionStream opens a connection of the session's own stream. With back, the client resumes the stream after the
-// event at; otherwise the stored events of the stream are dropped.
+// openSessionStream opens a connection of the session's own stream. If back is set, the client resumes the stream after
+// the event at. Otherwise the stored events of the stream are dropped.
 func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -271,8 +278,8 @@ func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream 
 	return sessionStream{t, t.connections, first}
 }
 
-// addEvent stores a message as an event and returns the event. It returns nil if a newer connection exists: then that
-// connection must write the message.
+// addEvent stores a message as an event of the stream and returns the encoded event. If the stream has a newer
+// connection, addEvent returns nil, and the message must be written to the newer connection.
 func (o sessionStream) addEvent(message []byte) []byte {
 	k := o.log
 	k.mu.Lock()
@@ -285,7 +292,7 @@ func (o sessionStream) addEvent(message []byte) []byte {
 	return frame
 }
 
-// hasEvent reports whether this session has sent an event with the position at.
+// hasEvent reports whether this session has sent an event at the position at.
 func (k *eventLog) hasEvent(at eventPosition) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -293,7 +300,8 @@ func (k *eventLog) hasEvent(at eventPosition) bool {
 	return at.stream <= k.streamCount && (t == nil || at.event <= t.lastEvent)
 }
 
-// parsePosition parses an event id. It reports false for an id that is invalid or that this session has not sent.
+// parsePosition returns the position of the event with an id. It returns false if the id is invalid or does not belong
+// to an event of this session.
 func (k *eventLog) parsePosition(id string) (eventPosition, bool) {
 	at, ok := parseEventID(sessionTag(k.session), id)
 	return at, ok && k.hasEvent(at)
@@ -326,7 +334,8 @@ func (k *eventLog) keepEvent(t *eventStream, message, frame []byte, must bool) {
 	}
 }
 
-// leastNeeded returns the index of the event to drop first. The caller must hold the lock.
+// leastNeeded returns the index of the event to drop first; see maxKeptBytes for the order. The caller must hold the
+// lock.
 func (k *eventLog) leastNeeded() int {
 	if i := slices.IndexFunc(k.events, func(e keptEvent) bool { return e.stream.wholeWritten }); i >= 0 {
 		return i

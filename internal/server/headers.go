@@ -35,7 +35,8 @@ func hasJSONBody(r *http.Request) bool {
 		charset == "us-ascii")
 }
 
-// acceptedTypes reports which content types the client accepts. A client without an Accept header accepts both.
+// acceptedTypes reports which content types the client accepts: application/json and text/event-stream. A client
+// without an Accept header accepts both.
 func acceptedTypes(r *http.Request) (json, stream bool) {
 	values := r.Header["Accept"]
 	if len(values) == 0 {

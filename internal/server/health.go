@@ -11,14 +11,15 @@ import (
 
 // The paths at which Serve responds to health checks and metrics collectors.
 const (
-	// HealthPath responds with 200 while the server accepts calls, and with 503 while it is shutting down. It requires
-	// no token.
+	// HealthPath is the path for health checks. The response has the status 200 while the server accepts calls, and 503
+	// while it is shutting down. No token is required.
 	HealthPath = "/healthz"
-	// MetricsPath responds with counts in the text format of Prometheus. It requires the scope ScopeMetrics.
+	// MetricsPath is the path for the numbers of sessions and calls of each client, in the text format of Prometheus.
+	// The scope ScopeMetrics is required.
 	MetricsPath = "/metrics"
 )
 
-// ScopeMetrics is the scope that a caller needs to read the counts of all clients.
+// ScopeMetrics is the scope that a caller needs to read the numbers of sessions and calls of all clients.
 const ScopeMetrics drawbridge.Scope = "metrics"
 
 // serveHealth responds to a health check.
@@ -36,7 +37,7 @@ func (d *httpHandler) serveHealth(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok\n") // an error means that the client is gone
 }
 
-// serveMetrics responds with the activity of the clients since the server was created.
+// serveMetrics responds with the activity of each client since the server was created.
 func (d *httpHandler) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if !d.checkHostAndOrigin(w, r) || !isRead(w, r) {
 		return
@@ -54,7 +55,8 @@ func (d *httpHandler) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, formatMetrics(d.s.Activity())) // an error means that the client is gone
 }
 
-// isRead reports whether the method of a request is GET or HEAD. If not, it has responded to the request.
+// isRead reports whether the method of a request is GET or HEAD. If it returns false, it has already sent an error
+// response.
 func isRead(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
@@ -64,7 +66,7 @@ func isRead(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// formatMetrics returns the counts of clients in the text format of Prometheus, version 0.0.4.
+// formatMetrics returns the activities of clients in the text format of Prometheus, version 0.0.4.
 func formatMetrics(all []ClientActivity) string {
 	var text strings.Builder
 	for _, m := range []struct {

@@ -17,13 +17,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// Time limits of the HTTP endpoint. A whole response has no time limit, because a call may take any time.
+// Time limits of the HTTP endpoint. There is no time limit for a whole response, because a call may take any time.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	// writeTime is the time limit of one write to a client that does not read.
 	writeTime = 30 * time.Second
-	// drainTime is the time that calls in progress have to complete after the context of Serve has ended.
+	// drainTime is how long calls in progress may continue after the context of Serve has ended.
 	drainTime = 5 * time.Second
 )
 
@@ -34,14 +34,15 @@ type httpHandler struct {
 	ending <-chan struct{}
 	life   context.Context
 	gate   closeGate
-	// resource describes the endpoint for OAuth clients, and host is the host in its URL. exposed reports whether other
-	// machines can reach the endpoint.
+	// resource describes the endpoint for OAuth clients, and host is the host in the URL of resource. exposed reports
+	// whether other machines can reach the endpoint.
 	resource Resource
 	host     string
 	exposed  bool
 }
 
-// newHTTPHandler returns a handler for the listener l. A nil l means that the embedding program has the listener.
+// newHTTPHandler returns a handler for requests that arrive at the listener l. If l is nil, the embedding program has
+// the listener, and the handler does not know whether other machines can reach it.
 func (s *Server) newHTTPHandler(ending <-chan struct{}, life context.Context, l net.Listener) *httpHandler {
 	d := &httpHandler{s: s, ending: ending, life: life, resource: s.o.Resource}
 	if l != nil {
@@ -62,14 +63,16 @@ func (s *Server) isExposed(l net.Listener) bool {
 	return !isLoopbackAddr(l.Addr()) || err == nil && u.Host != "" && !isLoopbackHost(u.Host)
 }
 
-// Handler returns the handler of the MCP endpoint, with all its checks. It serves any path. If other machines can reach
-// the listener and neither a token nor an authenticator is configured, the program must authenticate callers itself.
-// Each request with an expired or revoked token is refused. RecheckCallers also ends requests in progress.
+// Handler returns the handler of the MCP endpoint, with all checks of hosts, origins and tokens. It serves any path.
+// The embedding program has the listener. If other machines can reach that listener and neither a token nor an
+// authenticator is configured, the program must authenticate callers itself. Each request with an expired or revoked
+// token is refused. To end requests in progress with such a token too, call RecheckCallers.
 func (s *Server) Handler() http.Handler { return s.newHTTPHandler(s.life.Done(), s.life, nil) }
 
 // CheckListener returns nil if Serve would serve on the listener. Call it before the listener's address is published.
-// If other machines can reach the listener, directly or under the resource's URL, callers must authenticate. They must
-// also be able to find out where to get a token. Otherwise it returns a *drawbridge.Fault with the code InvalidInput.
+// If other machines can reach the listener, directly or under the resource's URL, two conditions apply. Callers must
+// authenticate. If issuers are configured, the resource must have a URL, so that callers find out where to get a token.
+// If a condition is not met, CheckListener returns a *drawbridge.Fault with the code InvalidInput.
 func (s *Server) CheckListener(l net.Listener) error {
 	refused := func(reason, next string) error {
 		return &drawbridge.Fault{
@@ -108,8 +111,8 @@ func describeAddr(addr net.Addr) string {
 }
 
 // Serve serves HTTP on the listener until ctx ends, with MCP at [Path]. When ctx ends, streams end, calls in progress
-// have drainTime to complete, and the listener is closed. Serve returns an error for listeners that
-// [Server.CheckListener] refuses. If ctx ended Serve, it returns the error of ctx.
+// may continue for drainTime, and the listener is closed. If [Server.CheckListener] refuses the listener, Serve returns
+// that error. If Serve returns because ctx has ended, it returns the error of ctx.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.CheckListener(l); err != nil {
 		return err
@@ -200,7 +203,7 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePost handles the messages of a POST request, each by its protocol generation.
+// servePost handles the messages of a POST request. The protocol generation is determined for each message.
 func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
 	if !hasJSONBody(r) {
 		http.Error(w, "Unsupported Media Type: want application/json", http.StatusUnsupportedMediaType)
@@ -243,9 +246,10 @@ func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authe
 	}
 }
 
-// limitInProgress checks the number of requests in progress of one caller. If messages contain a request, it is counted
-// until leave is called. Messages without a request are always admitted, because a request in progress may wait for
-// them. limitInProgress reports false if there are too many requests; then it has responded to the request.
+// limitInProgress limits the number of requests in progress of one principal. If one of the messages is a request, the
+// messages count as one request until leave is called. Messages without a request are always admitted, because a
+// request in progress may wait for them. If there are too many requests, limitInProgress sends an error response and
+// returns false.
 func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (leave func(), ok bool) {
 	i := slices.IndexFunc(letters, func(l incoming) bool { return l.IsRequest() })
 	if i < 0 {

@@ -8,11 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An incoming is a received message. If the message cannot be processed, it also has the error reply.
+// An incoming is a received message. If the message cannot be processed, refusal is the error reply to it.
 type incoming struct {
 	mcp.Message
 	// refusal is the error reply to the message; the zero reply if the message can be processed. refusalID is the
-	// request id of that reply, nil if the message has no valid id.
+	// request id in the error reply; nil if the message has no valid id.
 	refusal   reply
 	refusalID json.RawMessage
 }
@@ -45,8 +45,8 @@ func readIncoming(raw []byte) (incoming, error) {
 	return l, nil
 }
 
-// checkParams returns an error reply for params that JSON-RPC does not allow. For MCP methods it also refuses an array,
-// because all of them take an object. Null counts as absent, because some clients write every member.
+// checkParams returns an error reply for params that JSON-RPC does not allow. For a method of MCP it also refuses an
+// array, because all methods of MCP take an object. Null counts as absent, because some clients write every member.
 func checkParams(m mcp.Message) reply {
 	switch {
 	case m.Params == nil || m.Params[0] == '{' || string(m.Params) == "null":

@@ -17,8 +17,8 @@ type notifiableDeck interface {
 
 var _ notifiableDeck = (*deck.Deck)(nil)
 
-// handleLegacy responds to a request of a stateful client, except initialize, which opens the session. who is the
-// caller with the rights of this request. voice sends messages to the client before the response.
+// handleLegacy responds to a request of a stateful client, except the initialize request that opens the session. who is
+// the session's caller with the rights of this request. voice sends messages to the client before the response.
 func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Caller, m mcp.Message,
 	voice sender) reply {
 	switch m.Method {
@@ -44,7 +44,8 @@ func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Ca
 	return s.callDeck(ctx, c.client, who, m, &requestPeer{sender: voice, session: c})
 }
 
-// runCancellable runs a request of a session with a context that the session can cancel.
+// runCancellable calls run for a request, with a context that the session can cancel. It returns the reply of run, or
+// an error reply if the request must be refused, see beginRequest.
 func (c *session) runCancellable(ctx context.Context, m mcp.Message, run func(context.Context) reply) reply {
 	ctx, cancel, refusal := c.beginRequest(ctx, m.ID)
 	if !refusal.isNone() {
@@ -54,8 +55,8 @@ func (c *session) runCancellable(ctx context.Context, m mcp.Message, run func(co
 	return c.runUnlessEnded(ctx, run)
 }
 
-// beginRequest registers a request, so that the session can cancel it. It returns an error reply if there are too many
-// requests, or if a request with the same id is in progress.
+// beginRequest registers a request, so that the session can cancel it. It returns an error reply if the session has too
+// many requests in progress, or if a request with the same id is in progress.
 func (c *session) beginRequest(ctx context.Context, id json.RawMessage) (context.Context,
 	context.CancelCauseFunc, reply) {
 	if c.inFlight.len() >= maxInFlight {
@@ -74,7 +75,8 @@ func (c *session) endRequest(id json.RawMessage, cancel context.CancelCauseFunc)
 	cancel(nil)
 }
 
-// runUnlessEnded calls run for a registered request, unless the session has ended.
+// runUnlessEnded calls run for a registered request and returns the reply. If the session has ended, it does not call
+// run.
 func (c *session) runUnlessEnded(ctx context.Context, run func(context.Context) reply) reply {
 	select {
 	case <-c.ended:

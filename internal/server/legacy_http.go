@@ -11,12 +11,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxBatch is the largest number of messages in a batch.
+// maxBatch is the maximum number of messages in a batch.
 const maxBatch = 100
 
-// findSession returns the session of a request and marks it as busy until done is called. It reports false if it has
-// responded to the request itself. The status is 400 if the request has no session id, and 404 if the session is
-// unknown or belongs to another caller. The status 404 tells the client to send initialize again.
+// findSession returns the session of a request and marks it as busy until done is called. If there is no such session,
+// it sends an error response and returns false. The status is 400 if the request has no session id, and 404 if the
+// session is unknown or belongs to another caller. The status 404 makes the client send initialize again.
 func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) (c *session,
 	done func(), ok bool) {
 	id := r.Header.Get(mcp.HeaderSession)
@@ -70,9 +70,9 @@ func (d *httpHandler) legacyPost(x *postExchange, m mcp.Message) {
 	}
 }
 
-// detachedContext returns the context of a stateful request. It does not end with the connection: "disconnection should
-// not be interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the server or when
-// the caller's token becomes invalid; the session cancels its requests separately.
+// detachedContext returns the context of a stateful request. The context does not end with the connection:
+// "disconnection should not be interpreted as the client cancelling its request" (transports of 2025-11-25). It ends
+// with the server or when the caller's token becomes invalid. The session can cancel the request in addition.
 func (d *httpHandler) detachedContext(x *postExchange) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
 	stop, stay := context.AfterFunc(d.life, cancel), context.AfterFunc(x.auth.life, cancel)
@@ -99,7 +99,8 @@ func (d *httpHandler) openSession(x *postExchange, m mcp.Message) {
 	x.respond(m.ID, http.StatusOK, d.s.initializeResult(c))
 }
 
-// legacyBatch handles a batch of messages, if the protocol version of the session allows batches.
+// legacyBatch handles a batch of messages. It sends an error response if the protocol version of the session does not
+// allow batches.
 func (d *httpHandler) legacyBatch(x *postExchange, body []byte) {
 	messages, refusal := readBatch(body)
 	if !refusal.isNone() {
@@ -147,8 +148,9 @@ func readBatch(body []byte) ([]incoming, reply) {
 }
 
 // batch handles the messages of a batch and returns the encoded responses, in the order of the requests. The requests
-// run concurrently, as JSON-RPC allows, because a request may wait for a later message that cancels it or answers a
-// question. cancelled is the reply to a cancelled request; the zero reply sends no response.
+// run concurrently, as JSON-RPC allows, because a request may wait for a later message of the batch. That message may
+// cancel the request, or answer a question. cancelled is the reply to a cancelled request; if it is the zero reply, a
+// cancelled request gets no response.
 func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, messages []incoming, voice sender,
 	cancelled reply) [][]byte {
 	answers := make([][]byte, len(messages))

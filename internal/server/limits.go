@@ -2,7 +2,7 @@ package server
 
 import "sync"
 
-// A closeGate admits work until it is shut, and waits for admitted work. The zero value is open.
+// A closeGate admits work until it is shut. shut then waits until the admitted work has ended. The zero value is open.
 type closeGate struct{ mu sync.RWMutex }
 
 // enter reports whether work may begin. If so, the caller must call leave when the work has ended.
@@ -15,7 +15,7 @@ func (g *closeGate) leave() { g.mu.RUnlock() }
 func (g *closeGate) shut() { g.mu.Lock() }
 
 // A principalLimiter limits the number of requests in progress of each principal. max must be set before the first
-// request. The methods may be called from several goroutines.
+// request. Its methods may be called from several goroutines.
 type principalLimiter struct {
 	// max is the maximum number of requests in progress of one principal.
 	max int
@@ -24,8 +24,8 @@ type principalLimiter struct {
 	inProgress map[string]int
 }
 
-// acquire counts one more request of a principal until leave is called, which must be called once. It reports false if
-// the principal has max requests in progress.
+// acquire adds a request of a principal to the requests in progress, until leave is called. leave must be called once.
+// acquire returns false if the principal already has max requests in progress.
 func (t *principalLimiter) acquire(principal string) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

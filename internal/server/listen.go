@@ -14,18 +14,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A subscription is an open subscriptions/listen request of a stateless client. It contains only the items that the
-// deck can watch.
+// A subscription is an open subscriptions/listen request of a stateless client. It contains those of the requested
+// items that the deck can watch.
 type subscription struct {
 	watcher *watcher
-	// accepted is the object "notifications" of the acknowledgement.
+	// accepted is the object "notifications" that the client receives in the acknowledgement.
 	accepted json.RawMessage
-	// isEmpty reports whether the subscription has no items, so that no event can occur. end cancels the subscription.
+	// isEmpty is set if the subscription has no items, so that no event can occur. end cancels the subscription.
 	isEmpty bool
 	end     func()
 }
 
-// openSubscription reads a subscriptions/listen request and begins to watch the requested items.
+// openSubscription reads a subscriptions/listen request and begins to watch the requested items. It returns an error
+// reply for an invalid request.
 func (s *Server) openSubscription(ctx context.Context, caller drawbridge.Caller, m mcp.Message) (subscription, reply) {
 	want := rawjson.Get(m.Params, "notifications")
 	if !isObject(want) {
@@ -163,13 +164,14 @@ func acceptedNotifications(lists listChanges, uris, tasks []string) json.RawMess
 	return out
 }
 
-// acknowledgement returns the first message of the stream.
+// acknowledgement returns the first message of the stream, which lists the accepted items.
 func (sub subscription) acknowledgement() []byte {
 	return sub.watcher.encodeNotification(mcp.NoteListenAck, rawjson.Apply(nil, rawjson.Put(sub.accepted,
 		"notifications")))
 }
 
-// listenResult returns the response to subscriptions/listen, which is sent when the server ends the stream.
+// listenResult returns the response to subscriptions/listen. It is sent when the server, not the client, ends the
+// stream.
 func (s *Server) listenResult(sub subscription) reply {
 	meta := append([]byte(`{"resultType":"complete","_meta":{"`+mcp.MetaSubscriptionID+`":`), sub.watcher.listenID...)
 	meta = append(append(meta, `,"`+mcp.MetaServerInfo+`":`...), s.info...)

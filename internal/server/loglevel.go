@@ -10,8 +10,8 @@ import (
 // logLevels lists the log levels of MCP, the least severe first.
 var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// levelAdmits reports whether a log message is at least as severe as the client's level. An empty level admits all
-// messages. A message of an unknown level is always admitted.
+// levelAdmits reports whether the log message in params is at least as severe as level, the minimum level of the
+// client. An empty level admits all messages. A message with an unknown level is always admitted.
 func levelAdmits(level string, params json.RawMessage) bool {
 	if level == "" {
 		return true

@@ -12,23 +12,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// isModernMessage reports whether the protocol version in a message is a stateless one. It parses the params only if
-// raw contains "protocolVersion", the last part of the member's name. The whole name is not searched for, because some
-// encoders escape the slash in it.
+// isModernMessage reports whether a message contains the version of a stateless protocol generation. It parses the
+// params only if raw contains "protocolVersion", the last part of the member's name. It does not search for the whole
+// name, because some encoders escape the slash in it.
 func isModernMessage(raw []byte, m mcp.Message) bool {
 	return bytes.Contains(raw, []byte("protocolVersion")) &&
 		mcp.EraOf(mcp.ProtocolVersion(m.Params)) == drawbridge.Modern
 }
 
-// A clientInfo holds the data that a stateless request declares about its caller.
+// A clientInfo holds the data about the caller that a stateless request contains.
 type clientInfo struct {
 	caller drawbridge.Caller
 	// level is the minimum log level that the client requests; empty means no log messages.
 	level string
 }
 
-// readClientInfo returns the caller with the data that a stateless request declares in addition to the authenticated
-// identity. It returns an error reply for a request with a missing member or an unsupported version.
+// readClientInfo returns the authenticated caller with the additional data that a stateless request contains. It
+// returns an error reply for a request with a missing member or an unsupported version.
 func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage) (clientInfo, reply) {
 	meta := mcp.MetaOf(params)
 	caller = s.clientScopes.requestCaller(caller, meta)
@@ -44,8 +44,8 @@ func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage
 	return st, checkCapabilities(caller.Capabilities)
 }
 
-// checkCapabilities returns an error reply if a capability that the protocol defines is not an object, because parsers
-// may disagree about its meaning. Null counts as absent. Unknown members may have any type.
+// checkCapabilities returns an error reply if the value of a capability that the protocol defines is not an object.
+// Parsers may disagree about the meaning of another value. Null counts as absent. Unknown members may have any type.
 func checkCapabilities(capabilities json.RawMessage) reply {
 	for m := range rawjson.Members(capabilities) {
 		if isObject(m.Value) || string(m.Value) == "null" {
@@ -76,7 +76,7 @@ func supportedVersionsJSON() json.RawMessage {
 }
 
 // checkHeaders compares the headers of a stateless request with its body, as 2026-07-28 requires, because a proxy may
-// have routed the request by its headers. It returns the zero reply if they match.
+// have routed the request by its headers. It returns the zero reply if they agree, else an error reply.
 func checkHeaders(h http.Header, m mcp.Message, version string) reply {
 	mismatch := func(text string) reply { return failureReply(mcp.CodeHeaderMismatch, "Header mismatch: "+text, nil) }
 	got, ok := singleHeader(h, mcp.HeaderVersion)
@@ -111,8 +111,8 @@ func checkHeaders(h http.Header, m mcp.Message, version string) reply {
 	return reply{}
 }
 
-// singleHeader returns the value of a header and reports whether the header is present. For a header that was sent more
-// than once it returns a value that matches nothing.
+// singleHeader returns the value of a header. It returns false if the header is missing. For a header that was sent
+// more than once it returns "\x00", which equals no valid value.
 func singleHeader(h http.Header, name string) (string, bool) {
 	switch values := h[http.CanonicalHeaderKey(name)]; len(values) {
 	case 0:
@@ -125,7 +125,7 @@ func singleHeader(h http.Header, name string) (string, bool) {
 }
 
 // checkParamHeaders compares the Mcp-Param headers of a tools/call with its arguments, if the tool's schema maps
-// arguments to headers.
+// arguments to headers. It returns an error reply if they differ.
 func (s *Server) checkParamHeaders(h http.Header, caller drawbridge.Caller, params json.RawMessage) reply {
 	spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name")))
 	if !ok {
@@ -159,7 +159,7 @@ func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m m
 	return s.callDeck(ctx, clientKeyOf(caller), caller, m, peer) // an unknown method or a method of an extension
 }
 
-// callDeck passes a request of a client to the deck.
+// callDeck passes a request of a client to the deck and returns the reply. The pacer may delay the request.
 func (s *Server) callDeck(ctx context.Context, client clientKey, caller drawbridge.Caller, m mcp.Message,
 	peer drawbridge.Peer) reply {
 	s.activity.callBegan(client)

@@ -9,7 +9,7 @@ import (
 )
 
 // checkHostAndOrigin refuses a request for a foreign host name, which may be a DNS rebinding attack. It also refuses a
-// request from a page of a foreign origin. It reports whether the request may continue.
+// request from a page of a foreign origin. If it returns false, it has already sent an error response.
 func (d *httpHandler) checkHostAndOrigin(w http.ResponseWriter, r *http.Request) bool {
 	if !d.hostAllowed(r) {
 		http.Error(w, foreignHostText, http.StatusForbidden)
@@ -24,8 +24,9 @@ func (d *httpHandler) checkHostAndOrigin(w http.ResponseWriter, r *http.Request)
 
 const foreignHostText = "Forbidden: the Host header is not a name of this machine"
 
-// hostAllowed reports whether the Host header of a request over loopback names this machine, or the public host for
-// which a proxy forwards requests. It reports true for requests over other addresses.
+// hostAllowed reports whether the Host header of a request is acceptable. For a request over loopback, it must name
+// this machine, or the public host for which a proxy forwards requests. For a request over another address, any host is
+// acceptable.
 func (d *httpHandler) hostAllowed(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || !isLoopbackAddr(addr) || addr.Network() == "unix" || d.host != "" && strings.EqualFold(r.Host, d.host) {
@@ -34,8 +35,9 @@ func (d *httpHandler) hostAllowed(r *http.Request) bool {
 	return isLoopbackHost(r.Host)
 }
 
-// originAllowed reports whether the page that sent a request, if any, may call this server. Allowed are pages of the
-// same host and pages of Options.Origins. For the latter, originAllowed sets the CORS headers.
+// originAllowed reports whether a request may come from its web page. It returns true for a request without a page, for
+// a page of the same host, and for a page of Options.Origins. For a page of Options.Origins it also sets the CORS
+// headers.
 func (d *httpHandler) originAllowed(w http.ResponseWriter, r *http.Request) bool {
 	origins := r.Header["Origin"]
 	switch {

@@ -13,19 +13,20 @@ import (
 // errCallerGone is the error for output to a caller that has disconnected.
 var errCallerGone = errors.New("the caller is gone")
 
-// maxOutboxBytes is the size at which an outbox is full. Further output then waits for the reader or is dropped.
+// maxOutboxBytes is the size at which an outbox is full. Output that must arrive then waits until the outbox has room;
+// other output is dropped.
 const maxOutboxBytes = 1 << 20
 
-// An outbox buffers output: several goroutines add bytes, and one goroutine, in run, writes them. Adding waits for the
-// reader only if the output must arrive and the outbox is full.
+// An outbox buffers output for one connection: several goroutines add bytes, and one goroutine, in run, writes them. A
+// goroutine that adds bytes waits only if the bytes must arrive and the outbox is full.
 type outbox struct {
 	mu      sync.Mutex
 	room    sync.Cond     // signals that the outbox was emptied or has failed
 	wake    chan struct{} // holds one value when run has something to do
 	waiting []byte
 	spare   []byte // the second buffer, which takeWaiting exchanges with waiting
-	// tryWrite writes bytes to a pipe without blocking, and reports false if the pipe has no room. It is nil if the
-	// writer is not a pipe. writing reports whether run has taken bytes that may not be written yet.
+	// tryWrite writes bytes to a pipe without blocking, and returns false if the pipe has no room. It is nil if the
+	// writer is not a pipe. writing is set while run has taken bytes that may not be written yet.
 	tryWrite      func([]byte) bool
 	writing       bool
 	dropsOverflow bool // put no longer waits for room: a full outbox drops all bytes
@@ -42,7 +43,7 @@ func newOutbox() *outbox {
 }
 
 // newOutboxTo returns an empty outbox whose run writes to out. If out is a pipe with room and no bytes are buffered,
-// put writes directly to the pipe, so that no goroutine has to be woken.
+// put writes directly to the pipe. Then the goroutine of run need not be woken.
 func newOutboxTo(out io.Writer) *outbox {
 	o := newOutbox()
 	if f, ok := out.(*os.File); ok {
@@ -51,8 +52,8 @@ func newOutboxTo(out io.Writer) *outbox {
 	return o
 }
 
-// put adds bytes, which are written together. If the outbox is full, put waits for room if must is set; otherwise it
-// drops the bytes. The error is errCallerGone if the outbox is closed or has failed.
+// put adds the bytes b, which are written without other bytes in between. If the outbox is full, put waits for room if
+// must is set; otherwise it drops b. The error is errCallerGone if the outbox is closed or has failed.
 func (o *outbox) put(b []byte, must bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,30 +69,31 @@ func (o *outbox) put(b []byte, must bool) error {
 	return nil
 }
 
-// putNoWait is like put, but never waits. With must it adds the bytes even to a full outbox; the caller must call
-// awaitRoom later. It reports false if the bytes were dropped.
+// putNoWait is like put, but never waits. If must is set, it adds the bytes even to a full outbox; the caller must call
+// awaitRoom later. It returns false only if the outbox is full and must is not set.
 func (o *outbox) putNoWait(b []byte, must bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err != nil || o.closed || o.add(b, must)
 }
 
-// awaitRoom waits until the outbox has room, is closed or has failed.
+// awaitRoom waits until the outbox is not full, is closed or has failed.
 func (o *outbox) awaitRoom() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waitForRoom()
 }
 
-// waitForRoom waits until the outbox has room, is closed, has failed, or drops overflow. The caller must hold the lock.
+// waitForRoom waits until the outbox is not full, is closed, has failed, or drops overflow. The caller must hold the
+// lock.
 func (o *outbox) waitForRoom() {
 	for !o.dropsOverflow && !o.closed && o.err == nil && len(o.waiting) >= maxOutboxBytes {
 		o.room.Wait()
 	}
 }
 
-// add adds bytes, to a full outbox only with force. It reports false if the bytes were dropped. The caller must hold
-// the lock.
+// add adds bytes to the buffer. If the outbox is full, add drops the bytes and returns false, unless force is set. The
+// caller must hold the lock.
 func (o *outbox) add(b []byte, force bool) bool {
 	if len(o.waiting) >= maxOutboxBytes && !force {
 		o.dropped++
@@ -109,7 +111,7 @@ func (o *outbox) wakeWriter() {
 	}
 }
 
-// close ends the input: run returns when all buffered bytes are written.
+// close ends the input of the outbox: run returns when all buffered bytes are written, and put returns an error.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -118,7 +120,8 @@ func (o *outbox) close() {
 	o.wakeWriter()
 }
 
-// dropOverflow ends all waits for room. From then on, bytes that do not fit are dropped.
+// dropOverflow makes put stop waiting for room, also for calls that already wait. From then on, a full outbox drops all
+// bytes.
 func (o *outbox) dropOverflow() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +129,7 @@ func (o *outbox) dropOverflow() {
 	o.room.Broadcast()
 }
 
-// fail marks the outbox as failed and drops all buffered bytes: nothing more can be written.
+// fail marks the outbox as failed and drops all buffered bytes, because nothing more can be written. run then returns.
 func (o *outbox) fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +145,7 @@ func (o *outbox) failed() bool {
 }
 
 // takeWaiting returns the buffered bytes and empties the outbox. The bytes are valid until the next call. more is false
-// if the outbox is closed and empty, or has failed.
+// if no bytes will follow: the outbox is closed and empty, or has failed.
 func (o *outbox) takeWaiting() (batch []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,7 +163,7 @@ func (o *outbox) takeWaiting() (batch []byte, more bool) {
 }
 
 // run calls write with the buffered bytes until the outbox is closed and empty, or a write fails. It reports whether
-// everything was written. If beat is not nil, run calls it after each interval without a write.
+// everything was written. If beat is not nil, run calls beat after each interval every in which nothing was written.
 func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() error) (whole bool) {
 	var tick <-chan time.Time
 	if beat != nil {

@@ -14,14 +14,14 @@ const (
 	// contentionTime is how long a client counts as active after its last call.
 	contentionTime = 500 * time.Millisecond
 	// youngTime is how long an unanswered call delays the next call of its client. A call that takes longer probably
-	// waits for something else than the processors of this machine, so it must not delay other calls.
+	// does not use the processors of this machine but waits, so it must not delay other calls.
 	youngTime = 20 * time.Millisecond
 )
 
 // A CallPacer limits how fast clients start calls, so that many calls of one client do not delay the calls of others.
-// While several clients are active, the next call of a client begins when its last call was answered, or 20 ms after
-// that call began. The calls of one client begin in the order in which they arrived. If only one client is active, its
-// calls do not wait. The zero value is ready to use, and several servers may share it.
+// While several clients are active, a client's next call begins when its last call is answered, or 20 ms after its last
+// call began. The calls of one client begin in the order in which they arrived. If only one client is active, its calls
+// do not wait. The zero value is ready to use, and several servers may share it.
 type CallPacer struct {
 	mu      sync.Mutex
 	clients map[clientKey]*pacedClient
@@ -29,7 +29,7 @@ type CallPacer struct {
 	latest [2]lastCall
 }
 
-// A clientKey identifies a client: by its principal, its name and, on stdio, its session.
+// A clientKey identifies a client: by its transport, its principal, its declared name and, on stdio, its session.
 type clientKey struct {
 	transport                  drawbridge.Transport
 	principal, client, session string
@@ -48,7 +48,7 @@ type lastCall struct {
 	at     time.Time
 }
 
-// A pacedClient holds the calls of one client: began are the start times of the calls in progress, waiting are the
+// A pacedClient holds the calls of one client. began are the start times of the calls in progress. waiting are the
 // calls that have not begun.
 type pacedClient struct {
 	began   []*time.Time
@@ -61,8 +61,8 @@ type waitingCall struct {
 	turn  chan struct{} // closed when the call may begin
 }
 
-// enter waits until a call may begin. The caller must call leave when the call was answered. The error is the cause of
-// ctx's end.
+// enter waits until a call of the client k may begin. The caller must call leave when the call is answered. The error
+// is the cause of ctx's end.
 func (p *CallPacer) enter(ctx context.Context, k clientKey) (leave func(), err error) {
 	now := time.Now()
 	w := &waitingCall{}
@@ -144,7 +144,7 @@ func (p *CallPacer) beginWaiting(k clientKey, c *pacedClient) {
 	}
 }
 
-// leave removes a call, which has begun or still waits.
+// leave removes a call that was answered, or that ended while it waited.
 func (p *CallPacer) leave(k clientKey, c *pacedClient, w *waitingCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

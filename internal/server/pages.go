@@ -21,7 +21,7 @@ const (
 )
 
 // A pageCache caches the encoded pages of lists, so that a page of an unchanged list is encoded only once. It need not
-// be cleared when the deck changes, because the version of a list changes then too.
+// be cleared when the deck changes, because each changed list has a new version, which is part of the key.
 type pageCache struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU[pageKey, json.RawMessage]
@@ -38,7 +38,8 @@ func newPageCache() *pageCache {
 	return p
 }
 
-// A pageKey holds everything that determines the bytes of a page. version identifies the list that the caller may see.
+// A pageKey holds everything that determines the bytes of a page. version is the version of the list that the caller
+// may see.
 type pageKey struct {
 	method  string
 	version uint64
@@ -47,7 +48,7 @@ type pageKey struct {
 	hint    drawbridge.CacheHint
 }
 
-// getOrEncode returns the page for a key, and encodes it if it is not cached.
+// getOrEncode returns the page for a key. If the page is not in the cache, it calls encode and caches the result.
 func (p *pageCache) getOrEncode(key pageKey, encode func() json.RawMessage) json.RawMessage {
 	p.mu.Lock()
 	page, ok := p.kept.Get(key)

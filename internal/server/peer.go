@@ -12,19 +12,19 @@ import (
 
 // A sender sends messages to a caller before the response to a request.
 type sender interface {
-	// send sends a message. With must it waits for a slow reader; otherwise the message may be dropped. An error means
-	// that the caller has disconnected or can receive only the response.
+	// send sends a message. If must is set, it waits for a slow reader; otherwise the message may be dropped. An error
+	// means that the caller has disconnected, or can receive only the response.
 	send(message []byte, must bool) error
-	// done returns a channel that is closed when the caller has disconnected; nil if this is unknown or the caller may
-	// reconnect.
+	// done returns a channel that is closed when the caller has disconnected. It returns nil if a disconnect cannot be
+	// detected, or if the caller may reconnect.
 	done() <-chan struct{}
 }
 
 // A requestPeer is the drawbridge.Peer of one request: it sends messages to the client that made the request.
 type requestPeer struct {
 	sender sender
-	// session is the caller's session; nil for a stateless caller, to which no requests can be sent. level is the
-	// minimum log level that a stateless caller requests; empty means no log messages.
+	// session is the caller's session; nil for a stateless caller, which cannot receive requests. level is the minimum
+	// log level that a stateless caller requests; empty means no log messages.
 	session *session
 	level   string
 }
@@ -53,7 +53,7 @@ func (p *requestPeer) Request(ctx context.Context, method string, params json.Ra
 	}
 	select {
 	case <-p.sender.done():
-		// The request has ended or its client has disconnected: use the session's own stream.
+		// The request has ended or its client has disconnected, so the session's own stream is used.
 		return p.session.ask(ctx, p.session.watcher, method, params)
 	default:
 		return p.session.ask(ctx, p.sender, method, params)
@@ -62,9 +62,9 @@ func (p *requestPeer) Request(ctx context.Context, method string, params json.Ra
 
 var _ drawbridge.ReconnectRequester = (*requestPeer)(nil)
 
-// RequestReconnect asks the caller to disconnect and to reconnect later, if its protocol allows that. It is called when
-// the called server has made the same request. The server never does this on its own, because a client can resume a
-// broken connection anyway.
+// RequestReconnect asks the caller to disconnect and to reconnect after a delay, if its protocol allows that. It is
+// called when the called server asks Drawbridge for the same. Drawbridge never asks for it on its own, because a client
+// can resume a broken connection anyway.
 func (p *requestPeer) RequestReconnect(after time.Duration) {
 	type poller interface{ poll(after time.Duration) }
 	if v, ok := p.sender.(poller); ok {
@@ -83,7 +83,7 @@ func cannotAskFault(method string) error {
 }
 
 // canAsk reports whether this server may send the request to a client with these capabilities. A ping may be sent to
-// every client. Requests of extensions were checked before.
+// every client. Requests of extensions are allowed here, because they were checked before.
 func canAsk(capabilities json.RawMessage, method string, params json.RawMessage) bool {
 	return method == mcp.MethodPing || mcp.ServerMayRequest(capabilities, capabilities, method, params)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A postExchange is one POST request and its response. If the answer is the first message, the response is a JSON
-// object. If another message is sent before the answer, or the answer takes long, the response is an event stream.
+// A postExchange is one POST request and its HTTP response. Usually the HTTP response is the JSON object of the answer.
+// If another message is sent before the answer, or the answer takes long, the HTTP response is an event stream.
 type postExchange struct {
 	handler *httpHandler
 	w       http.ResponseWriter
@@ -28,17 +28,17 @@ type postExchange struct {
 	ofSession *session
 
 	mu sync.Mutex
-	// out writes the stream; nil before the stream begins. written is closed when everything was written.
+	// out writes the stream; nil before the stream begins. written is closed when out has written everything.
 	out     *outbox
 	written chan struct{}
-	// events is the stream in the session's event log, which the client can resume after a lost connection; nil without
-	// a session. stopLostWatch stops watching for a lost connection.
+	// events is the stream in the session's event log. The client can resume it after a lost connection. It is nil
+	// without a session. stopLostWatch stops the detection of a lost connection.
 	events        *eventStream
 	stopLostWatch func() bool
-	// timer begins a stream if the answer takes long.
+	// timer begins an event stream if the answer takes long.
 	timer *time.Timer
 	over  bool
-	// newSessionID is the id of the new session, set when initialize was successful.
+	// newSessionID is the id of the new session; set if initialize was successful.
 	newSessionID string
 }
 
@@ -55,8 +55,8 @@ var (
 	streamType = []string{"text/event-stream"}
 )
 
-// startKeepAlive begins a stream with a comment if there is no response after a time, so that the client sees that the
-// connection works.
+// startKeepAlive starts a timer. If there is no answer within the time after, the HTTP response becomes an event stream
+// that begins with a comment. This shows the client that the connection works.
 func (x *postExchange) startKeepAlive(after time.Duration) {
 	if !x.stream {
 		return
@@ -86,7 +86,7 @@ func (x *postExchange) beginStream() {
 	go x.write(x.out, x.events, x.written)
 }
 
-// write writes the stream until it ends or continues on another connection.
+// write writes the stream to the connection until the stream ends or continues on another connection.
 func (x *postExchange) write(out *outbox, t *eventStream, ran chan<- struct{}) {
 	defer close(ran)
 	write := eventWriter(x.w)
@@ -108,8 +108,8 @@ func streamHeaders(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// eventWriter returns a function that writes bytes and flushes them. A write fails after writeTime if the client does
-// not read.
+// eventWriter returns a function that writes bytes to w and flushes them. If the client does not read, the function
+// returns an error after writeTime.
 func eventWriter(w http.ResponseWriter) func([]byte) error {
 	rc := http.NewResponseController(w)
 	return func(b []byte) error {
@@ -128,7 +128,7 @@ func eventWriter(w http.ResponseWriter) func([]byte) error {
 	}
 }
 
-// send sends a message before the answer. See sender.
+// send sends a message before the answer. See the interface sender.
 func (x *postExchange) send(message []byte, must bool) error {
 	x.mu.Lock()
 	if x.over || x.events == nil && x.r.Context().Err() != nil {
@@ -167,8 +167,10 @@ func (x *postExchange) done() <-chan struct{} {
 	return x.r.Context().Done()
 }
 
-// poll asks the client to disconnect and to reconnect after a delay, if its protocol allows that. The connection stays
-// open until the client closes it: closing it first could break other requests on the connection.
+// poll asks the client to disconnect and to reconnect after a delay, if its protocol allows that. If no event stream
+// has begun, poll begins one, sends the delay and closes the connection. If the client has resumed the stream on
+// another connection, poll does the same there. If the stream is on the connection of this request, poll does nothing,
+// because closing that connection could break other requests on it.
 func (x *postExchange) poll(after time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,8 +187,8 @@ func (x *postExchange) poll(after time.Duration) {
 	}
 }
 
-// respond ends the exchange with a response. The status is used only if nothing was written before. A cancelled request
-// gets a response too, because HTTP requires one.
+// respond ends the exchange with the response r. status is the HTTP status; it is ignored if an event stream has begun.
+// A cancelled request gets a response too, because HTTP requires one.
 func (x *postExchange) respond(id json.RawMessage, status int, r reply) {
 	if r.isNone() && id != nil {
 		r = cancelledReply()
@@ -206,8 +208,8 @@ func (x *postExchange) respond(id json.RawMessage, status int, r reply) {
 	x.close()
 }
 
-// respondBatch ends the exchange with the encoded responses of a batch. If there are none, because the batch has only
-// notifications, the status is 202.
+// respondBatch ends the exchange with the encoded responses of a batch. If there are no responses, because the batch
+// contains only notifications, the status is 202.
 func (x *postExchange) respondBatch(lines [][]byte) {
 	streams, ok := x.beginLast(http.StatusOK)
 	switch {
@@ -225,8 +227,8 @@ func (x *postExchange) respondBatch(lines [][]byte) {
 }
 
 // beginLast marks the exchange as over, so that only the calling method writes the response. streams reports whether
-// the response is a stream: a stream has begun, or the client accepts nothing else. ok is false if the exchange was
-// over before.
+// the response is an event stream: a stream has begun, or the client accepts no JSON. ok is false if the exchange was
+// already over.
 func (x *postExchange) beginLast(status int) (streams, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -245,7 +247,7 @@ func eventFrame(message []byte) []byte {
 	return mcp.AppendSSEEvent(make([]byte, 0, len(message)+8), mcp.SSEEvent{Data: message, Retry: -1})
 }
 
-// writeJSON writes a JSON response that consists of parts.
+// writeJSON writes a JSON response, which is the concatenation of parts.
 func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 	size := 0
 	for _, p := range parts {
@@ -276,7 +278,7 @@ func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 	}
 }
 
-// takeOverStream begins a stream to which only the calling method writes. It returns a function that writes bytes and
+// takeOverStream begins an event stream that only its caller writes. It returns a function that writes bytes and
 // flushes them.
 func (x *postExchange) takeOverStream() func([]byte) error {
 	x.mu.Lock()
@@ -289,7 +291,8 @@ func (x *postExchange) takeOverStream() func([]byte) error {
 // respondAccepted ends the exchange with the status 202 and without a body.
 func (x *postExchange) respondAccepted() { x.respond(nil, http.StatusAccepted, reply{}) }
 
-// close ends the stream, if any, and waits until it is written. It may be called more than once.
+// close ends the exchange. If an event stream has begun, close waits until the stream is written. It may be called more
+// than once.
 func (x *postExchange) close() {
 	x.mu.Lock()
 	x.over = true

@@ -12,27 +12,28 @@ import (
 const (
 	// recheckInterval is the interval between two verifications of the tokens of requests in progress.
 	recheckInterval = 30 * time.Second
-	// recheckGrace is how long a request in progress may continue while its token cannot be verified.
+	// recheckGrace is how long a request in progress may continue if its token cannot be verified, for example because
+	// the issuer cannot be reached.
 	recheckGrace = 2 * time.Minute
 )
 
-// An authenticatedRequest is a request in progress and its authenticated sender. A request may take hours, for example
-// a stream, or a call that waits for a person.
+// An authenticatedRequest is a request in progress with its authenticated sender. A request may take hours: it may be a
+// stream, or a call that waits for a person. So its token is verified again while it runs.
 type authenticatedRequest struct {
 	caller drawbridge.Caller
-	// token is the caller's token for resource. It is empty for a caller that need not authenticate or that used the
-	// fixed token. verifiedAt is the time of the token's last verification; the mutex of the table guards it.
+	// token is the caller's token for resource. It is empty for a caller that need not authenticate or that used
+	// Options.Token. verifiedAt is the time when the token was last verified; the mutex of ongoingRequests guards it.
 	token      drawbridge.Secret
 	resource   string
 	verifiedAt time.Time
-	// end cancels life, the context of the request that does not end with the connection. session is the session of the
-	// request; nil if it has none. The mutex of the table guards session.
+	// life is the context of the request that does not end with the connection; end cancels it. session is the session
+	// of the request; nil if it has none. The mutex of ongoingRequests guards session.
 	end     context.CancelFunc
 	life    context.Context
 	session *session
 }
 
-// ongoingRequests are the requests in progress whose tokens may expire before they end.
+// ongoingRequests is the table of the requests in progress whose tokens may become invalid before they end.
 type ongoingRequests struct {
 	mu  sync.Mutex
 	all map[*authenticatedRequest]struct{}
@@ -62,8 +63,8 @@ func (s *ongoingRequests) track(v *authenticatedRequest, r *http.Request) (_ *ht
 	}
 }
 
-// setSession stores that a request belongs to a session, and that the request's token is the last one that the
-// session's caller used.
+// setSession stores that a request belongs to a session. It also stores the request's token as the last token that the
+// session's client has used.
 func (s *ongoingRequests) setSession(v *authenticatedRequest, c *session) {
 	s.mu.Lock()
 	v.session = c
@@ -73,8 +74,9 @@ func (s *ongoingRequests) setSession(v *authenticatedRequest, c *session) {
 	c.proof = v.token
 }
 
-// A requestSnapshot is a request in progress with the session and the token for a recheck. If the session's client has
-// sent a later request with a new token, token is that new token: older requests of the session continue with it.
+// A requestSnapshot is a request in progress, with its session and the token to verify. If the client has sent a later
+// request of the session with a new token, token is the new token. Older requests of the session then continue with the
+// new token.
 type requestSnapshot struct {
 	*authenticatedRequest
 	session *session
@@ -102,8 +104,8 @@ func (s *ongoingRequests) snapshot() (all []requestSnapshot) {
 }
 
 // RecheckCallers verifies the tokens of all requests in progress now, instead of at the next interval. If a token has
-// expired or was revoked, its requests and their session end. If a caller has lost scopes that a request started with,
-// that request ends too.
+// expired or was revoked, the requests with this token and their session end. If a caller has lost a scope that it had
+// at the start of a request, that request ends too.
 func (s *Server) RecheckCallers(ctx context.Context) {
 	if s.o.Authenticator == nil {
 		return
@@ -131,8 +133,8 @@ func (s *Server) RecheckCallers(ctx context.Context) {
 	looking.Wait()
 }
 
-// applyRecheck ends a request whose token is no longer valid, unless its client has sent a request with another token
-// meanwhile.
+// applyRecheck ends a request if the verification of its token failed. caller and err are the result of the
+// verification. It does nothing if the client has sent a request of the same session with another token meanwhile.
 func (s *Server) applyRecheck(v requestSnapshot, caller drawbridge.Caller, err error) {
 	if v.session != nil && v.session.lastToken() != v.token {
 		return

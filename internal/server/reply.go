@@ -10,9 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A reply is the response to a request: an error object or a result object. The result consists of two parts, so that
-// adding members at the end of a large result copies nothing. The zero reply means no response, as for a cancelled
-// request.
+// A reply is the response to a request: an error object or a result object. The result object is body followed by tail,
+// so that members can be added at the end of a large result without copying it. The zero reply means no response, as
+// for a cancelled request.
 type reply struct {
 	body, tail json.RawMessage
 	fault      json.RawMessage
@@ -28,7 +28,7 @@ func failureReply(code int, message string, data json.RawMessage) reply {
 	return reply{fault: mcp.NewErrorObject(code, message, data)}
 }
 
-// cancelledReply returns the reply to a cancelled request, for transports that require a response.
+// cancelledReply returns the error reply to a cancelled request, for transports that require a response.
 func cancelledReply() reply { return failureReply(mcp.CodeInternal, "Cancelled", nil) }
 
 // noBatches returns the error reply to a batch if the caller's protocol version does not allow batches.
@@ -36,7 +36,8 @@ func noBatches() reply {
 	return failureReply(mcp.CodeInvalidRequest, "This revision has no batches", nil)
 }
 
-// parts returns the bytes of the response in order. They may contain line breaks between JSON tokens.
+// parts returns the bytes of the response with the given id, as parts to be written in order. They may contain line
+// breaks between JSON tokens.
 func (r reply) parts(id json.RawMessage) [6][]byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -47,7 +48,7 @@ func (r reply) parts(id json.RawMessage) [6][]byte {
 	return [6][]byte{[]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), r.body, r.tail, []byte(`}`)}
 }
 
-// line returns the response as one line, without a line feed at the end.
+// line returns the response with the given id as one line, without a line feed at the end.
 func (r reply) line(id json.RawMessage) []byte {
 	parts := r.parts(id)
 	size := 1 // one byte for the line feed
@@ -80,14 +81,14 @@ func withoutLineBreaks(line []byte) []byte {
 }
 
 // isPrivateTo reports whether a response must be marked as private to this caller, because other callers may see
-// different data. Such a response must not be cached for others, whatever its server declares.
+// different data. A private response must not be cached for other callers, even if its server declares it as public.
 func (s *Server) isPrivateTo(caller drawbridge.Caller) bool {
 	return caller.Principal != s.o.Caller.Principal
 }
 
 // finishResult converts a result object of the deck to the form of the caller's protocol generation. For a stateful
-// caller it drops "resultType". For a stateless caller it adds missing "resultType", caching hints and this server's
-// info in "_meta".
+// caller it removes "resultType". For a stateless caller it adds "resultType", caching hints and this server's info in
+// "_meta", if they are missing.
 func (s *Server) finishResult(caller drawbridge.Caller, method string, raw json.RawMessage) reply {
 	if caller.Era != drawbridge.Modern {
 		if !rawjson.MayContain(raw, `"resultType"`) {
@@ -144,7 +145,8 @@ func isCacheable(method string) bool {
 	return method == mcp.MethodResourcesRead || method == mcp.MethodSkillsGet || method == mcp.MethodDirectoryRead
 }
 
-// appendMembers returns a reply with the object raw and additional members, each with a comma before it.
+// appendMembers returns a reply whose result is the object raw with additional members. In members, each member has a
+// comma before it.
 func appendMembers(raw, members json.RawMessage) reply {
 	if len(members) == 0 {
 		return resultReply(raw)
@@ -156,13 +158,13 @@ func appendMembers(raw, members json.RawMessage) reply {
 	return reply{body: body, tail: append(members, '}')}
 }
 
-// appendMeta appends a "_meta" object with this server's info, without the closing brace.
+// appendMeta appends a "_meta" object with this server's info to dst, without the closing brace.
 func (s *Server) appendMeta(dst []byte) []byte {
 	dst = append(dst, `{"`+mcp.MetaServerInfo+`":`...)
 	return append(dst, s.info...)
 }
 
-// appendHint appends caching hints as members, each with a comma before it.
+// appendHint appends the members of a caching hint to dst, each with a comma before it.
 func appendHint(dst []byte, h drawbridge.CacheHint) []byte {
 	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), max(h.TTL.Milliseconds(), 0), 10)
 	if h.Public {

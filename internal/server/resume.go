@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// resumeStream resumes the stream of a request whose client lost its connection. If no events follow, the status is
-// 405, as clients expect: 404 would mean that their session is unknown.
+// resumeStream resumes the stream of a request whose client lost its connection, after the event at. If no events
+// follow, the status is 405. The status 404 would tell the client that its session is unknown.
 func (d *httpHandler) resumeStream(w http.ResponseWriter, r *http.Request, c *session, at eventPosition) {
 	t, out := c.events.resumeStream(at)
 	if t == nil {
@@ -28,7 +28,8 @@ func (d *httpHandler) resumeStream(w http.ResponseWriter, r *http.Request, c *se
 	t.outboxWritten(out)
 }
 
-// closeConnection closes the connection of a response from within its handler. net/http has no direct way to do this.
+// closeConnection closes the connection of a response while the response's handler is running. net/http has no direct
+// way to do this.
 func closeConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

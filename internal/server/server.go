@@ -9,9 +9,10 @@
 // or without a required token is refused before its body is read.
 //
 // A stateful HTTP client that loses its connection can resume a stream. The request continues, and the client receives
-// the events of that stream after the last event that it names. For this purpose up to 4 MiB and 1,024 events are
-// stored for each session, and up to 64 MiB for all sessions. Optional events and events of completely written streams
-// are stored for about a minute, other events as long as the session. A response that is one JSON object is not stored.
+// the events of that stream after the last event that it names. For this purpose, up to 4 MiB and 1,024 events are
+// stored for each session, and up to 64 MiB for all sessions. Optional events, such as notifications, and the events of
+// completely written streams are stored for about a minute. Other events are stored as long as the session exists. A
+// response that is one JSON object is not stored.
 //
 // The package makes no decisions about tools: the deck decides which items a caller sees and may call. An idle session
 // has no goroutine and no timer; a periodic sweep ends sessions that are idle for too long. Every goroutine belongs to
@@ -46,21 +47,22 @@ type DeckCalls interface {
 
 // DeckLists is the part of a deck that lists its content.
 type DeckLists interface {
-	// List returns the items that a caller sees by a list method.
+	// List returns the items that a caller may see, for a list method such as "tools/list".
 	List(ctx context.Context, caller drawbridge.Caller, method string) (deck.List, error)
 	// CacheHint returns the caching hint for the response to a list method or server/discover.
 	CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint
-	// Instructions and Capabilities are part of the first response to a client.
+	// Instructions and Capabilities return parts of the first response to a client.
 	Instructions(caller drawbridge.Caller) string
 	Capabilities(caller drawbridge.Caller) json.RawMessage
 }
 
-// DeckEvents is the part of a deck that sends events outside calls, and controls them.
+// DeckEvents is the part of a deck that reports events outside calls, such as changed lists, and controls which events
+// are reported.
 type DeckEvents interface {
 	// OnEvent registers f, which is called with each event until cancel is called.
 	OnEvent(f func(deck.Event)) (cancel func())
 	// Subscribe and Unsubscribe begin and end watching resources. An error of Subscribe is a *drawbridge.UnwatchedError
-	// with the URIs that are not watched.
+	// with the URIs that could not be watched; the other URIs are watched.
 	Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
 	Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
 	// SetLogLevel sets the minimum level of log messages for a session.
@@ -84,17 +86,17 @@ type Options struct {
 	Logger *slog.Logger
 	// Version is the version of Drawbridge that clients see.
 	Version string
-	// Caller is the caller on standard input, and the caller of HTTP requests with Token or without authentication: its
-	// kind, principal and scopes. The server adds the data that a request or a session declares.
+	// Caller is the caller on standard input, and the caller of HTTP requests with Token or without authentication. It
+	// has the kind, the principal and the scopes; the server adds the data that a request or a session declares.
 	Caller drawbridge.Caller
 	// ClientScopes restrict Caller's scopes by the name that a client declares, which is not authenticated. The entry
-	// "*" applies to clients without an entry. A client without any matching entry has all scopes. ClientScopes do not
-	// apply to callers that the Authenticator identified.
+	// "*" applies to clients without an entry of their own. If no entry applies to a client, it has all scopes of
+	// Caller. ClientScopes do not apply to callers that the Authenticator identified.
 	ClientScopes map[string][]drawbridge.Scope
 	// Token is the bearer token that identifies an HTTP caller as Caller; empty means no such token.
 	Token []byte
-	// Authenticator identifies other HTTP callers; nil identifies none. If callers need not authenticate, by a Token or
-	// an Authenticator, Serve accepts only loopback listeners.
+	// Authenticator identifies all other HTTP callers by their tokens; nil identifies none. If neither Token nor
+	// Authenticator requires callers to authenticate, Serve accepts only loopback listeners.
 	Authenticator Authenticator
 	// Resource describes the HTTP endpoint to OAuth clients.
 	Resource Resource
@@ -103,21 +105,21 @@ type Options struct {
 	Origins []string
 	// SessionTimeout is how long a session may be idle before it ends; 0 means half an hour.
 	SessionTimeout time.Duration
-	// MaxSessions is the maximum number of stateful HTTP sessions; 0 means 4,096. If it is exceeded, a session ends: of
-	// the principal with the most sessions, the one that was idle longest.
+	// MaxSessions is the maximum number of stateful HTTP sessions; 0 means 4,096. If a new session would exceed it, the
+	// server ends another session: of the principal with the most sessions, the session that was idle longest.
 	MaxSessions int
-	// MaxInProgress is the maximum number of HTTP requests in progress of one principal, without session streams; 0
-	// means 4,096. Further requests get the status 429. Responses and notifications are always admitted.
+	// MaxInProgress is the maximum number of HTTP requests in progress of one principal; streams of sessions are not
+	// counted. 0 means 4,096. Further requests get the status 429. Responses and notifications are always admitted.
 	MaxInProgress int
 	// MaxBody is the maximum size in bytes of the body of an HTTP request; 0 means 4 MiB.
 	MaxBody int64
 	// PageSize is the maximum number of items on a page of a list; 0 means 1,000.
 	PageSize int
-	// KeepAlive is the time without output after which an HTTP response becomes a stream, or a stream sends a comment.
-	// This keeps the connection open. 0 means 10 seconds.
+	// KeepAlive is the time without output after which an HTTP response becomes an event stream, or an event stream
+	// sends a comment. The output keeps the connection open. 0 means 10 seconds.
 	KeepAlive time.Duration
-	// Pacer limits how fast clients start calls. Servers that share their backends should share one Pacer. Nil means a
-	// new Pacer.
+	// Pacer limits how fast clients start calls. Servers with the same deck or the same backends should use the same
+	// Pacer. Nil means a new Pacer for this server.
 	Pacer *CallPacer
 	// OnSession is called when a stateful session has begun, and when it has ended. It must not block. It may be nil.
 	OnSession func(caller drawbridge.Caller, began bool)
@@ -150,11 +152,11 @@ type Server struct {
 	postLimiter principalLimiter
 	activity    activityTable
 	pacer       *CallPacer
-	// keptEventBytes is the size of the stored events of all sessions. authLoggedAt is the time, in Unix nanoseconds,
-	// when a failure to verify callers was last logged.
+	// keptEventBytes is the total size of the stored events of all sessions. authLoggedAt is the time, in Unix
+	// nanoseconds, when a failure to verify callers was last logged.
 	keptEventBytes, authLoggedAt atomic.Int64
 
-	// life ends with Close. gate admits requests until Close, which waits for them.
+	// life is a context that ends with Close. gate admits requests until Close, which waits for the admitted requests.
 	life       context.Context
 	end        context.CancelFunc
 	gate       closeGate
@@ -162,8 +164,8 @@ type Server struct {
 	once       sync.Once
 }
 
-// New returns a server for a deck. It returns an error for invalid options. The server works until Close, even if ctx
-// ends earlier.
+// New returns a server for a deck. It returns an error for invalid options. The server works until Close is called,
+// even if ctx ends earlier.
 func New(ctx context.Context, d Deck, o Options) (*Server, error) {
 	switch {
 	case d == nil:

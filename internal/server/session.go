@@ -16,14 +16,15 @@ import (
 
 // A session is the session of one stateful client: the data that the client declared, and its open requests.
 type session struct {
-	// caller is the caller that opened the session, with the rights at that time. See callerFor.
+	// caller is the caller that opened the session, with the rights of the request that opened it. Later requests may
+	// have other rights, see callerFor.
 	caller drawbridge.Caller
-	// client is the key of the session's client.
+	// client identifies the session's client.
 	client   clientKey
 	watcher  *watcher
 	inFlight inFlightRequests
 	events   *eventLog
-	// stopWatching removes the watcher from the receivers of events. ended is closed when the session has ended.
+	// stopWatching ends the delivery of events to watcher. ended is closed when the session has ended.
 	stopWatching func()
 	ended        chan struct{}
 
@@ -32,21 +33,21 @@ type session struct {
 	lastUsed time.Time
 	busy     int
 	over     bool
-	// clientScopes restrict the rights of the session's client.
+	// clientScopes restrict the rights of the client by its declared name.
 	clientScopes clientScopes
-	// proof is the token of the session's last request. See setSession.
+	// proof is the token of the session's last request. See ongoingRequests.setSession.
 	proof drawbridge.Secret
-	// pendingAsks holds, by id, the channels for responses to requests that were sent to the client. lastAsk is the
+	// pendingAsks maps the id of a request that was sent to the client to the channel for its response. lastAsk is the
 	// last id used.
 	pendingAsks map[string]chan mcp.Message
 	lastAsk     int
-	// endStream ends the connection of the session's own stream; nil without a connection. streams counts the
-	// connections that this stream has had.
+	// endStream ends the current connection of the session's own stream; nil without a connection. streams is the
+	// number of connections that this stream has had.
 	endStream func()
 	streams   int
 }
 
-// newSession returns a new session for a caller. params are the params of initialize.
+// newSession returns a new session for a caller. params are the params of the initialize request.
 func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *session {
 	caller = s.clientScopes.sessionCaller(caller, params)
 	caller.Session = rand.Text()
@@ -63,8 +64,8 @@ func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *s
 	return c
 }
 
-// endSession ends all requests and streams of the session, and removes its state from the deck. It must be called only
-// once for a session.
+// endSession ends all requests and streams of a session, and removes the session's state from the deck. It must be
+// called only once for a session.
 func (s *Server) endSession(c *session) {
 	c.stopWatching()
 	c.mu.Lock()
@@ -101,8 +102,8 @@ func (s *Server) initializeResult(c *session) reply {
 	return resultReply(append(out, '}'))
 }
 
-// callerFor returns the session's caller with the kind, the scopes and the access token of one request. A later request
-// of the same principal may have a new token, with more or fewer scopes.
+// callerFor returns the session's caller with the kind, the scopes and the access token of proved, the authenticated
+// caller of one request. A later request of the same principal may have a new token, with more or fewer scopes.
 func (c *session) callerFor(proved drawbridge.Caller) drawbridge.Caller {
 	who := c.caller
 	who.Kind, who.Scopes, who.AccessToken = proved.Kind, proved.Scopes, proved.AccessToken
@@ -134,10 +135,10 @@ func (c *session) idleSince() (since time.Time, ok bool) {
 	return c.lastUsed, c.busy == 0
 }
 
-// openSessionStream opens a connection of the session's own stream. It ends an earlier connection, whose client may
-// have disconnected, by calling the end of that connection. With back, the client resumes the stream after the event
-// at. The caller must call closed when the connection ends. Later messages are stored for the next connection if the
-// client can resume.
+// openSessionStream opens a connection of the session's own stream, which end can end. If the stream already has a
+// connection, that connection is ended, because its client may have disconnected. If back is set, the client resumes
+// the stream after the event at. The caller must call closed when the connection ends. Messages that are sent later are
+// stored for the next connection, if the client can resume.
 func (c *session) openSessionStream(end func(), at eventPosition, back bool) (o sessionStream, closed func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +159,8 @@ func (c *session) openSessionStream(end func(), at eventPosition, back bool) (o 
 	}
 }
 
-// ask sends a request to the client and waits for the response. If a client has lost its connection and may reconnect,
-// ask waits until ctx ends. The error is a *drawbridge.Fault.
+// ask sends a request to the client and waits for the response. If the client has lost its connection but may
+// reconnect, ask waits until ctx ends. The error is a *drawbridge.Fault.
 func (c *session) ask(ctx context.Context, to sender, method string, params json.RawMessage) (json.RawMessage, error) {
 	id, answer := c.newAskID()
 	defer c.forgetAsk(id)
@@ -211,8 +212,8 @@ func (c *session) forgetAsk(id string) {
 	delete(c.pendingAsks, id)
 }
 
-// handleResponse passes a client's response to the ask that waits for it. A response without a waiting request is
-// dropped.
+// handleResponse passes a client's response to the call of ask that waits for it. If no call waits for the response, it
+// is dropped.
 func (c *session) handleResponse(m mcp.Message) {
 	id := string(m.ID)
 	if text, ok := rawjson.DecodeString(m.ID); ok {
@@ -226,13 +227,14 @@ func (c *session) handleResponse(m mcp.Message) {
 	}
 }
 
-// inFlightRequests are the requests in progress that the client may cancel, by the bytes of their ids.
+// inFlightRequests are the requests in progress that the client may cancel. The key is the JSON text of the request's
+// id.
 type inFlightRequests struct {
 	mu  sync.Mutex
 	all map[string]context.CancelCauseFunc
 }
 
-// add adds a request with the function that cancels it. It reports false if a request with that id is in progress.
+// add adds a request with the function that cancels it. It returns false if a request with the same id is in progress.
 func (f *inFlightRequests) add(id json.RawMessage, cancel context.CancelCauseFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -252,7 +254,7 @@ func (f *inFlightRequests) remove(id json.RawMessage) {
 	delete(f.all, string(id))
 }
 
-// cancel cancels the request whose id is in the params of a cancelled notification, with the reason in the params.
+// cancel cancels the request that a "cancelled" notification names in its params, with the reason in these params.
 func (f *inFlightRequests) cancel(params json.RawMessage) {
 	f.mu.Lock()
 	cancel := f.all[string(rawjson.Get(params, "requestId"))]

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// sessionTable holds the stateful HTTP sessions by id. A session ends by DELETE, by a timeout, when a new session needs
-// room, or with the server.
+// sessionTable holds the stateful HTTP sessions by id. A session ends by a DELETE request, by a timeout, when a new
+// session needs its place, or with the server.
 type sessionTable struct {
 	mu     sync.Mutex
 	byID   map[string]*session
@@ -18,14 +18,16 @@ type sessionTable struct {
 	sweptAt time.Time
 }
 
-// maxClientBytes is the maximum of sessionTable.clientBytes. It is needed because one client may declare megabytes.
+// maxClientBytes is the maximum of sessionTable.clientBytes. A limit is needed, because one client may declare
+// megabytes.
 const maxClientBytes = 64 << 20
 
-// clientBytes returns the size of the data that the client declared about itself, which is stored with the session.
+// clientBytes returns the size of the data that the session's client declared about itself. The data is stored with the
+// session.
 func (c *session) clientBytes() int { return len(c.caller.Client) + len(c.caller.Capabilities) }
 
-// full reports whether adding c would exceed the maximum number of sessions, or maxClientBytes. The caller must hold
-// the lock.
+// full reports whether adding the session c would exceed most, the maximum number of sessions, or maxClientBytes. The
+// caller must hold the lock.
 func (s *sessionTable) full(c *session, most int) bool {
 	return len(s.byID) >= most || len(s.byID) > 0 && s.clientBytes+c.clientBytes() > maxClientBytes
 }
@@ -39,7 +41,8 @@ func (s *sessionTable) removeLocked(c *session) (was bool) {
 	return was
 }
 
-// get returns the session with the id, if it belongs to the principal, and marks it as in use until done is called.
+// get returns the session with the id and marks it as busy until done is called. It returns false if there is no such
+// session, or if the session belongs to another principal.
 func (s *sessionTable) get(id, principal string) (c *session, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +53,7 @@ func (s *sessionTable) get(id, principal string) (c *session, done func(), ok bo
 	return c, c.markBusy(), true
 }
 
-// add adds a session. It reports false if the table is full or closed.
+// add adds a session. It returns false if the table is full or closed.
 func (s *sessionTable) add(c *session, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +89,7 @@ func (s *sessionTable) removeAll() []*session {
 	return all
 }
 
-// removeIdle removes and returns the sessions that have been idle since before the given time.
+// removeIdle removes and returns the sessions that became idle before the given time and have been idle since.
 func (s *sessionTable) removeIdle(before time.Time) []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,9 +103,9 @@ func (s *sessionTable) removeIdle(before time.Time) []*session {
 	return idle
 }
 
-// principalShares returns, for each principal, a measure of its use of the table. It counts the sessions and their
-// clientBytes, each in relation to its maximum. another, the session to add, is included. The caller must hold the
-// lock.
+// principalShares returns, for each principal, how much of the table its sessions use. The use is the number of the
+// sessions plus their clientBytes, each relative to its maximum. another, the session to add, is included. The caller
+// must hold the lock.
 func (s *sessionTable) principalShares(another *session, most int) map[string]int {
 	shares := map[string]int{}
 	count := func(c *session) { shares[c.caller.Principal] += 1 + maxClientBytes/most + c.clientBytes() }
@@ -113,9 +116,9 @@ func (s *sessionTable) principalShares(another *session, most int) map[string]in
 	return shares
 }
 
-// removeOldest makes room for another session: it removes and returns an idle session of the principal with the largest
-// share, the session that was idle longest. So one principal cannot end the sessions of others. It returns nil if there
-// is room, or if all sessions are in use.
+// removeOldest makes room for the session another: it removes and returns one idle session. It selects the principal
+// that uses most of the table, and of its idle sessions the one that was idle longest. So one principal cannot end the
+// sessions of others. removeOldest returns nil if there is room, or if all sessions are busy.
 func (s *sessionTable) removeOldest(another *session, most int) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +147,8 @@ func (s *sessionTable) removeOldest(another *session, most int) *session {
 	return oldest
 }
 
-// isSweepDue reports whether the last sweep is at least every ago. If so, it sets the time of the last sweep to now.
+// isSweepDue reports whether at least the time every has passed since the last sweep. If so, it sets the time of the
+// last sweep to now.
 func (s *sessionTable) isSweepDue(now time.Time, every time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +159,8 @@ func (s *sessionTable) isSweepDue(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// addSession adds a new session. If necessary it ends idle sessions to make room. It reports false if all sessions are
-// in use. It also sweeps if a sweep is due, because servers that are not run by Serve have no other sweep.
+// addSession adds a new session, and ends idle sessions if there is no room. It returns false if all sessions are busy.
+// It also sweeps if a sweep is due, because Serve, which sweeps periodically, may not be running.
 func (s *Server) addSession(c *session) bool {
 	if now := time.Now(); s.sessions.isSweepDue(now, s.o.SessionTimeout/4) {
 		s.sweep(now)
@@ -180,7 +184,8 @@ func (s *sessionTable) sweepEvents(now time.Time) {
 	}
 }
 
-// sweep ends the sessions that have been idle for too long, and drops the expired events of the others.
+// sweep ends the sessions that have been idle for longer than SessionTimeout. For the other sessions, it drops the
+// expired events.
 func (s *Server) sweep(now time.Time) {
 	s.sessions.sweepEvents(now)
 	for _, c := range s.sessions.removeIdle(now.Add(-s.o.SessionTimeout)) {
@@ -188,7 +193,7 @@ func (s *Server) sweep(now time.Time) {
 	}
 }
 
-// runSweeper sweeps and rechecks callers periodically until ctx ends.
+// runSweeper calls sweep and RecheckCallers periodically until ctx ends.
 func (s *Server) runSweeper(ctx context.Context) {
 	ticker := time.NewTicker(max(s.o.SessionTimeout/4, time.Second))
 	defer ticker.Stop()

@@ -15,22 +15,24 @@ import (
 
 // Limits of the stdio endpoint.
 const (
-	// maxInFlight is the maximum number of requests in progress of a pipe or a session; further requests are refused.
+	// maxInFlight is the maximum number of requests in progress on a pipe, and of a session. Further requests are
+	// refused.
 	maxInFlight = 1024
-	// stdioDrainTimeout is how long requests in progress may continue after the end of the input, because people pipe
-	// requests in and expect responses. Requests that take longer get an error.
+	// stdioDrainTimeout is how long requests in progress may continue after the end of the input. People may write
+	// requests to a pipe, close it, and still expect responses. Requests that take longer get an error response.
 	stdioDrainTimeout = 5 * time.Second
-	// stdioCloseTimeout is how long ServeStdio waits for a reader or a writer that cannot be interrupted.
+	// stdioCloseTimeout is how long ServeStdio waits at the end for a read or a write that cannot be interrupted.
 	stdioCloseTimeout = 200 * time.Millisecond
 )
 
-// ServeStdio serves MCP on a pair of pipes, one message per line, until in ends, ctx ends or out is no longer read.
-// Requests with a stateless version in "_meta" are handled as stateless requests. All other requests belong to the one
-// stateful session that initialize opens. When in ends, requests in progress have a few seconds to complete, and then
-// get an error. When ctx ends, everything ends immediately: in is closed if it is an io.Closer. If a write blocks, out
-// is closed too, so that no goroutine remains.
+// ServeStdio serves MCP on a pair of pipes, one message per line, until in ends, ctx ends or out is no longer read. A
+// request with a stateless version in "_meta" is handled as a stateless request. All other requests belong to the one
+// stateful session, which initialize opens. When in ends, requests in progress may continue for a few seconds, and then
+// get an error. When ctx ends, all requests end immediately, and in is closed if it is an io.Closer. If a write to out
+// blocks then, out is closed too, so that no goroutine remains.
 //
-// ServeStdio returns nil at the end of in, the cause of ctx's end if ctx ended, or else the error of in or out.
+// ServeStdio returns nil at the end of in. If ctx ended, it returns the cause. Otherwise it returns the error of
+// reading in or writing out.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	if !s.gate.enter() {
 		return errors.New("serve stdio: the server is closed")
@@ -84,8 +86,8 @@ func closeIfCloser(v any) {
 	}
 }
 
-// waitAtMost waits until a group is done, but not longer than most, and reports whether the group is done. The limit is
-// needed because a read of a terminal or a write to a blocked pipe cannot always be interrupted.
+// waitAtMost waits until a group is done, but not longer than most. It reports whether the group is done. The limit is
+// needed because a read from a terminal or a write to a blocked pipe cannot always be interrupted.
 func waitAtMost(g *sync.WaitGroup, most time.Duration) bool {
 	select {
 	case <-doneChannel(g):
@@ -131,10 +133,10 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
 type stdioConn struct {
 	s   *Server
 	out *outbox
-	// life ends with the connection. eof is closed when no more input will be handled.
+	// life is a context that ends with the connection. eof is closed when no more input will be handled.
 	life context.Context
 	eof  chan struct{}
-	// calls is the context of requests. It ends with life, or some time after the end of the input.
+	// calls is the context of the requests. It ends with life, or some time after the end of the input.
 	calls    context.Context
 	endCalls context.CancelCauseFunc
 	// session is the stateful session; nil before initialize. Only the goroutine of serve sets it.
@@ -177,12 +179,12 @@ func (p *stdioConn) serve(lines <-chan inputLine) error {
 	}
 }
 
-// errInputEnded is the cause of the cancellation of requests that take too long after the end of the input. Unlike
+// errInputEnded is the cause with which requests are cancelled that take too long after the end of the input. Unlike
 // requests that the client cancelled, these requests get a response.
 var errInputEnded = errors.New("the input ended")
 
-// replyOrEnded returns answer, the reply to a request that ran with ctx. If there is no answer because the input ended,
-// it returns an error reply.
+// replyOrEnded returns answer, the reply to a request that ran with ctx. If answer is the zero reply because the input
+// has ended, it returns an error reply instead.
 func replyOrEnded(ctx context.Context, answer reply) reply {
 	if answer.isNone() && context.Cause(ctx) == errInputEnded {
 		return failureReply(mcp.CodeInternal, "The input ended", nil)
@@ -190,8 +192,8 @@ func replyOrEnded(ctx context.Context, answer reply) reply {
 	return answer
 }
 
-// drain waits for the requests in progress, for at most stdioDrainTimeout, then cancels the remaining ones and ends the
-// session.
+// drain waits for the requests in progress, for at most stdioDrainTimeout. Then it cancels the remaining requests and
+// ends the session.
 func (p *stdioConn) drain() {
 	waitAtMost(&p.working, stdioDrainTimeout)
 	p.endCalls(errInputEnded)
@@ -209,7 +211,8 @@ func (p *stdioConn) respond(id json.RawMessage, r reply) {
 	}
 }
 
-// handleLine handles the messages of a line. Usually a line has one message, but some clients write two.
+// handleLine handles the messages of a line. Usually a line has one message, but some clients write several messages in
+// one line.
 func (p *stdioConn) handleLine(text []byte) {
 	values, ok := mcp.SplitJSONValues(text)
 	for _, v := range values {
@@ -245,8 +248,8 @@ func (p *stdioConn) handleMessage(value []byte) {
 	}
 }
 
-// handleNotification handles a notification. A cancelled notification may refer to a request of either protocol
-// generation.
+// handleNotification handles a notification of the client. A "cancelled" notification may refer to a request of either
+// protocol generation.
 func (p *stdioConn) handleNotification(m mcp.Message) {
 	if m.Method == mcp.NoteCancelled {
 		p.inFlight.cancel(m.Params)
@@ -256,7 +259,7 @@ func (p *stdioConn) handleNotification(m mcp.Message) {
 	}
 }
 
-// start runs a request in a separate goroutine and sends the response. drain waits for the goroutine.
+// start calls run for a request in a separate goroutine and sends the response. drain waits for the goroutine.
 func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
 	ctx, cancel := context.WithCancelCause(p.calls)
 	refuse := func(code int, text string) {
@@ -347,8 +350,8 @@ func (p *stdioConn) handleLegacy(m mcp.Message) {
 	case m.Method == mcp.MethodPing:
 		p.respond(m.ID, emptyResult())
 	case p.session == nil && m.Method == mcp.MethodDiscover:
-		// A client asks for the protocol without sending a version. The error "method not found" makes it send
-		// initialize.
+		// The client asks which protocol to use and does not send a version. The error "method not found" makes the
+		// client send initialize.
 		p.respond(m.ID, methodNotFound(m.Method))
 	case p.session == nil:
 		p.respond(m.ID, failureReply(mcp.CodeInvalidRequest, "Not initialized: send initialize first", nil))
@@ -358,7 +361,7 @@ func (p *stdioConn) handleLegacy(m mcp.Message) {
 	}
 }
 
-// openSession handles initialize: it opens the session and starts sending its notifications.
+// openSession handles initialize: it opens the stateful session and begins to send the session's notifications.
 func (p *stdioConn) openSession(m mcp.Message) {
 	if refusal := checkCapabilities(rawjson.Get(m.Params, "capabilities")); !refusal.isNone() {
 		p.respond(m.ID, refusal)
@@ -372,7 +375,7 @@ func (p *stdioConn) openSession(m mcp.Message) {
 	p.working.Go(func() { p.sendNotifications(p.life, c.watcher) })
 }
 
-// handleBatch handles a batch of messages, if the session's protocol version allows batches.
+// handleBatch handles a batch of messages. It sends an error if the session's protocol version does not allow batches.
 func (p *stdioConn) handleBatch(value []byte) {
 	messages, refusal := readBatch(value)
 	switch {

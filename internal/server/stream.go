@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// serveGet opens the session's own stream, or resumes a stream after the event that the client names. Each stream has
-// at most one connection: a new connection ends the earlier one.
+// serveGet opens the session's own stream. If the client names an event, serveGet resumes the stream of that event
+// after it. Each stream has at most one connection: a new connection ends the earlier one.
 func (d *httpHandler) serveGet(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
 	if mcp.EraOf(r.Header.Get(mcp.HeaderVersion)) == drawbridge.Modern {
 		w.Header().Set("Allow", "POST")
@@ -57,8 +57,8 @@ func (d *httpHandler) streamNotifications(ctx context.Context, ended <-chan stru
 	return d.streamFrames(ctx, ended, w, eventFrame, out)
 }
 
-// streamFrames is like streamNotifications, with a function that encodes messages as events. If frame returns nil,
-// another connection must write the message: streamFrames puts the message back and returns.
+// streamFrames is like streamNotifications; frame encodes a message as an event. If frame returns nil, another
+// connection must write the message. Then streamFrames returns the message to the watcher, and ends.
 func (d *httpHandler) streamFrames(ctx context.Context, ended <-chan struct{}, w *watcher, frame func([]byte) []byte,
 	out func([]byte) error) (ending bool) {
 	ticker := time.NewTicker(d.s.o.KeepAlive)

@@ -12,15 +12,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxNotices is the maximum number of queued notifications of a watcher. No notification is queued if the queued ones
-// have maxNoticeBytes bytes or more. Further notifications are dropped.
+// maxNotices is the maximum number of queued notifications of a watcher. A notification is dropped if the queue
+// contains maxNotices notifications, or notifications of maxNoticeBytes bytes or more.
 const (
 	maxNotices     = 128
 	maxNoticeBytes = 256 << 10
 )
 
-// A watcher collects events outside calls for a stateful session or a subscriptions/listen request. Changes of lists,
-// resources and tasks are not queued but merged: after several changes of one item the reader gets one notification.
+// A watcher collects events outside calls for a stateful session or a subscriptions/listen request, until a reader
+// takes them. Changes of lists, resources and tasks are not queued but merged: after several changes of one item the
+// reader gets one notification.
 type watcher struct {
 	// listenID is the id of the listen request, which is part of each of its notifications; nil for a session.
 	listenID json.RawMessage
@@ -28,10 +29,10 @@ type watcher struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// caller is the receiver of the notifications, with its current rights.
+	// caller is the receiver of the notifications, with its current rights. Events that it may not see are ignored.
 	caller drawbridge.Caller
 	// lists, uris and tasks select the lists, resources and tasks whose changes are collected. keepsNotices is set if
-	// other notifications are queued. hasReader reports whether a reader is attached.
+	// other notifications are queued too. hasReader reports whether a reader is attached.
 	lists        listChanges
 	uris, tasks  map[string]bool
 	keepsNotices bool
@@ -41,12 +42,12 @@ type watcher struct {
 
 	changed listChanges
 	updated map[string]json.RawMessage
-	// taskStates holds the last reported state of each task.
+	// taskStates holds the last reported state of each task that has changed.
 	taskStates     map[string]json.RawMessage
 	pendingNotices []drawbridge.ServerNotification
 	noticeBytes    int // the size of pendingNotices
-	// mustSend are encoded messages that must arrive: requests that a server sent outside calls, and messages that were
-	// put back.
+	// mustSend are encoded messages that must arrive: requests that a server sent outside calls, and messages that the
+	// reader returned.
 	mustSend [][]byte
 }
 
@@ -57,7 +58,7 @@ func newWatcher(caller drawbridge.Caller, tag json.RawMessage, lists listChanges
 	return &watcher{caller: caller, listenID: tag, lists: lists, wake: make(chan struct{}, 1)}
 }
 
-// addEvent adds an event, if the watcher's caller may see it and the watcher wants it.
+// addEvent stores an event, if the watcher's caller may see the event and the watcher collects events of that kind.
 func (w *watcher) addEvent(e deck.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,15 +91,16 @@ func (w *watcher) addEvent(e deck.Event) {
 	}
 }
 
-// setCaller sets the caller whose rights apply to later events.
+// setCaller sets the caller. Its rights apply to later events.
 func (w *watcher) setCaller(caller drawbridge.Caller) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.caller = caller
 }
 
-// addTaskChange adds the change of a task, in the form of the watcher's protocol generation. A listen request receives
-// changes of the tasks that it watches, a session changes of all tasks of its principal. The caller must hold the lock.
+// addTaskChange stores the change of a task, in the form of the watcher's protocol generation. A listen request
+// receives the changes of the tasks that it watches. A session receives the changes of all tasks of its principal. The
+// caller must hold the lock.
 func (w *watcher) addTaskChange(e deck.Event) {
 	switch n := e.Notification; {
 	case w.tasks[e.Task] && n.Method == mcp.NoteTask:
@@ -111,7 +113,7 @@ func (w *watcher) addTaskChange(e deck.Event) {
 	}
 }
 
-// addNotice queues a notification if the watcher wants it and has room. The caller must hold the lock.
+// addNotice queues a notification if keepsNotices is set and the queue has room. The caller must hold the lock.
 func (w *watcher) addNotice(n drawbridge.ServerNotification) {
 	if w.keepsNotices && len(w.pendingNotices) < maxNotices && w.noticeBytes < maxNoticeBytes {
 		w.pendingNotices = append(w.pendingNotices, n)
@@ -128,7 +130,7 @@ func (w *watcher) wakeReader() {
 }
 
 // send adds an encoded message that must arrive. The error is errCallerGone if no reader is attached, or if the reader
-// is too slow.
+// has not taken maxNotices earlier messages.
 func (w *watcher) send(message []byte, _ bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +142,7 @@ func (w *watcher) send(message []byte, _ bool) error {
 	return nil
 }
 
-// done returns nil, because the reader may reconnect.
+// done returns nil, because the reader may reconnect; see the interface sender.
 func (w *watcher) done() <-chan struct{} { return nil }
 
 var _ sender = (*watcher)(nil)
@@ -163,8 +165,8 @@ func (w *watcher) wantsLog(params json.RawMessage) bool {
 	return levelAdmits(w.level, params)
 }
 
-// watchResource and forgetResource begin and end watching a resource. watchResource reports false if the watcher
-// already has maxWatched resources.
+// watchResource and forgetResource begin and end watching a resource. watchResource returns false if the watcher
+// already watches maxWatched resources.
 func (w *watcher) watchResource(uri string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,8 +187,8 @@ func (w *watcher) forgetResource(uri string) {
 	delete(w.updated, uri)
 }
 
-// watchTask and forgetTask begin and end watching a task. watchTask reports false if the watcher already has maxWatched
-// tasks.
+// watchTask and forgetTask begin and end watching a task. watchTask returns false if the watcher already watches
+// maxWatched tasks.
 func (w *watcher) watchTask(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,18 +209,19 @@ func (w *watcher) forgetTask(id string) {
 	delete(w.taskStates, id)
 }
 
-// maxWatched is the maximum number of resources, and of tasks, that one watcher may watch.
+// maxWatched is the maximum number of resources, and also the maximum number of tasks, that one watcher may watch.
 const maxWatched = 1024
 
-// attachReader attaches a reader. Before the first reader is attached, notifications other than changes are not queued.
+// attachReader attaches a reader. Before the first reader is attached, only changes of lists, resources and tasks are
+// stored, and other notifications are dropped.
 func (w *watcher) attachReader() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keepsNotices, w.hasReader = true, true
 }
 
-// detachReader detaches the reader. With back, notifications are queued until the reader returns; otherwise the queue
-// is dropped.
+// detachReader detaches the reader. If back is set, notifications are queued until the reader returns. Otherwise the
+// queue is emptied, and later notifications are dropped.
 func (w *watcher) detachReader(back bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -261,7 +264,8 @@ func (w *watcher) takeNotifications() [][]byte {
 	return due
 }
 
-// requeue puts messages back, before all other messages.
+// requeue stores messages again that the reader has taken but not written. The next takeNotifications returns them
+// first.
 func (w *watcher) requeue(due [][]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,7 +273,8 @@ func (w *watcher) requeue(due [][]byte) {
 	w.wakeReader()
 }
 
-// encodeNotification encodes a notification for this watcher.
+// encodeNotification encodes a notification as a message. For a listen request, it adds the request's id to the
+// notification.
 func (w *watcher) encodeNotification(method string, params json.RawMessage) []byte {
 	if w.listenID != nil {
 		params = rawjson.Apply(params, rawjson.Put(w.listenID, "_meta", mcp.MetaSubscriptionID))

@@ -2,11 +2,12 @@ package server
 
 import "sync"
 
-// maxIdleWorkers is the maximum number of idle goroutines. A client with one call at a time needs two goroutines.
+// maxIdleWorkers is the maximum number of idle goroutines of a pool. A client that makes one call at a time needs two
+// goroutines.
 const maxIdleWorkers = 4
 
-// A WorkerPool runs functions in goroutines that are reused, so that their stacks need not grow again. The zero value
-// is ready to use.
+// A WorkerPool runs functions in goroutines and uses an idle goroutine again for the next function. The stack of such a
+// goroutine need not grow again. The zero value is ready to use.
 type WorkerPool struct {
 	// mu guards idle and closed.
 	mu     sync.Mutex
@@ -38,7 +39,8 @@ func (c *WorkerPool) Go(f func()) {
 	})
 }
 
-// waitForWork adds a worker to the idle workers. It reports false if enough workers are idle or the pool is closed.
+// waitForWork adds a worker to the idle workers; more is the channel from which the worker receives its next function.
+// It returns false if enough workers are idle or the pool is closed; then the worker must end.
 func (c *WorkerPool) waitForWork(more chan func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +51,7 @@ func (c *WorkerPool) waitForWork(more chan func()) bool {
 	return true
 }
 
-// Close ends the idle workers and waits until all work is done. Go must not be called after Close.
+// Close ends the idle workers and waits until all functions have returned. Go must not be called after Close.
 func (c *WorkerPool) Close() {
 	c.mu.Lock()
 	c.closed = true

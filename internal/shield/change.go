@@ -12,14 +12,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// A ChangeRisk is the risk of a change to a definition. The zero value is RiskHigh, so that a change without an
-// assessment is held.
+// A ChangeRisk is the risk of a change to a definition. The zero value is RiskHigh, so that a change whose risk was not
+// computed needs approval.
 type ChangeRisk int
 
 const (
 	// RiskHigh is a change that is typical of an attack; a person must decide.
 	RiskHigh ChangeRisk = iota
-	// RiskReview is a change of a tool's text or schema that a person should see.
+	// RiskReview is a change that a person should see, such as a change of a tool's text or schema.
 	RiskReview
 	// RiskLow is a change that does not affect a model: white space, a full stop, or an annotation that states its
 	// default value.
@@ -57,8 +57,8 @@ type Comparison struct {
 	Reasons []Finding `json:"reasons"`
 }
 
-// CompareDefinitions returns the changes between two definitions of the same card. The error means that one of the
-// definitions is not JSON.
+// CompareDefinitions returns the changes between two definitions of the same tool, prompt or template. It returns an
+// error if one of the definitions is not JSON.
 func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, error) {
 	was, err := s.CheckDefinition(before)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, 
 		c.Changes = append(c.Changes, ch)
 		c.Risk = min(c.Risk, ch.Risk)
 	}
-	// Parsers may disagree about whether the definition changed.
+	// For such a definition, parsers may disagree about whether it changed.
 	if _, plain := canonicalDefinition(after); !plain && !bytes.Equal(before, after) {
 		c.Reasons = append(c.Reasons, Finding{Rule: "twice", Action: "flagged",
 			Why: "has duplicate members, or nests too deeply: parsers may disagree"})
@@ -119,7 +119,8 @@ var annotationHints = map[string]struct{ unsaid, safer string }{
 	"/annotations/openWorldHint":   {"true", "false"},
 }
 
-// classifyChange returns the class and the risk of one change, without the other changes. name is the name of the tool.
+// classifyChange returns the class and the risk of one change, judged without the other changes of the definition. name
+// is the name of the tool.
 func classifyChange(path, name, before, after string) DefinitionChange {
 	c := DefinitionChange{path, "schema", RiskReview, before, after}
 	if h, ok := annotationHints[path]; ok {
@@ -151,13 +152,14 @@ func classifyChange(path, name, before, after string) DefinitionChange {
 	return c
 }
 
-// isHarmlessTitleChange reports whether a change of a title adds no information. Either a title that repeats the name
-// was added or removed, or the title has one more noun.
+// isHarmlessTitleChange reports whether a change of a title adds no information. That is the case if a title that
+// repeats the name was added or removed, or if the title has one more noun.
 func isHarmlessTitleChange(name, before, after string) bool {
 	return (before == "" || after == "") && titleSaysName(before+after, name) || addsOneNoun(before, after)
 }
 
-// isProsePath reports whether the value at a path is prose, and not a value that a call or a schema uses.
+// isProsePath reports whether the value at a path is prose for people and models. It returns false for a value that a
+// call or a schema uses.
 func isProsePath(path, before, after string) bool {
 	for _, v := range []string{before, after} {
 		if v != "" && v[0] != '"' {
@@ -181,10 +183,10 @@ func isProsePath(path, before, after string) bool {
 	return path == "/instructions"
 }
 
-// namedMembers are the members of a schema that contain member names of the server's choice.
+// namedMembers are the members of a JSON schema whose own members have names that the server chooses.
 var namedMembers = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true}
 
-// titledName returns the name of the object that the title at a path belongs to, or "" if the object has no name.
+// titledName returns the name of the object to which the title at a path belongs, or "" if the object has no name.
 func titledName(path, tool string) string {
 	parts := strings.Split(path, "/")
 	switch n := len(parts); {
@@ -211,8 +213,8 @@ func onOneLine(text string) string {
 	return strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text)
 }
 
-// linkLikeWords returns the words of a text that may be an address: with a "@", with a colon and slashes, or with a dot
-// inside. A change of punctuation changes an address, but does not matter in prose.
+// linkLikeWords returns the words of a text that may be an address: with a "@", with "://", or with a dot inside. A
+// change of punctuation in such a word changes the address, while in prose it has no effect on the meaning.
 func linkLikeWords(text string) (all []string) {
 	text, _ = injection.CanonicalText(onOneLine(text))
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -241,8 +243,8 @@ func normalizedWords(text string) string {
 	}, text)
 }
 
-// leafValues returns the values of a definition by path. The order of members does not count. The order of elements of
-// "required", "enum" and "type" does not count either, because their paths end with the element's text.
+// leafValues returns the values of a definition by path. The order of members has no effect on the result. The order of
+// elements of "required", "enum" and "type" has no effect either, because their paths end with the element's text.
 func leafValues(raw json.RawMessage) map[string]string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -15,14 +15,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Report is the result of checking a definition or a result.
+// A Report is the result of checking JSON from a server, such as a definition or the result of a call.
 type Report struct {
 	Verdict CheckVerdict
 	Reasons []Finding
 	// Canonical is the form that may be shown to a model. It equals the input bytes, except for the changed texts.
 	Canonical json.RawMessage
-	// Renamed maps changed names of properties and arguments in Canonical to the original names. It does not contain a
-	// changed name that replaces two original names. It may be nil.
+	// Renamed maps the new names of properties and arguments in Canonical to the original names. It does not contain a
+	// new name that replaces two different original names. It may be nil.
 	Renamed map[string]string
 }
 
@@ -30,8 +30,8 @@ type Report struct {
 var errNotJSON = errors.New("not JSON")
 
 // CheckDefinition checks a definition that a server declares: a tool, a prompt, a resource or a resource template. It
-// checks every text at every depth, including names and schemas. The error means that the input is not JSON, and must
-// not be shown.
+// checks every text at every depth, including names and schemas. It returns an error if the input is not JSON; such a
+// definition must not be shown.
 func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 	var whole injection.SplitText
 	rep, err := s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
@@ -47,8 +47,9 @@ func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 	return rep, nil
 }
 
-// splitFindings returns findings about orders that begin in one text of a definition and end in another. Such texts are
-// flagged and not blanked, since each text alone is harmless.
+// splitFindings returns findings about injected instructions that begin in one text of a definition and end in another.
+// For this, the texts in whole are checked together. Such texts are flagged and not blanked, since each text alone is
+// harmless.
 func (s *Shield) splitFindings(whole *injection.SplitText) (reasons []Finding) {
 	text, found := s.inspector.InspectJoined(whole)
 	for _, f := range found {
@@ -85,7 +86,7 @@ func (s *Shield) walkTexts(raw json.RawMessage, look func(*jsonWalker, string, b
 	return Report{verdictOf(w.reasons), w.reasons, out, w.uniqueRenames()}, nil
 }
 
-// A jsonWalker walks through JSON, passes each text to checkText, and replaces the text by the result.
+// A jsonWalker walks through JSON, passes each text to checkText, and replaces the text by the return value.
 type jsonWalker struct {
 	shield    *Shield
 	in        []byte
@@ -100,7 +101,7 @@ type jsonWalker struct {
 	whole     *injection.SplitText // the texts of the definition, to be checked together
 }
 
-// A walkerFrame is an open object or array.
+// A walkerFrame is an object or array that contains the current position.
 type walkerFrame struct {
 	array bool
 	key   string // the member's name in an object; for an array, the name of the member that contains the array
@@ -180,8 +181,8 @@ func quoteJSON(text string) []byte {
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// Limits of a report. After maxFindings findings, only findings with a worse verdict are added. maxPathBytes is the
-// maximum size of a pointer.
+// Limits of a report. After maxFindings findings, a finding is added only if its verdict is worse than that of all
+// earlier findings. maxPathBytes is the maximum size of a JSON pointer in a finding.
 const (
 	maxFindings  = 4096
 	maxPathBytes = 512
@@ -213,7 +214,8 @@ func pointerSegment(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// currentMember returns the name of the member whose value contains the current position.
+// currentMember returns the name of the member whose value contains the current position. In an array, it is the member
+// that contains the array.
 func (w *jsonWalker) currentMember() string {
 	if n := len(w.stack); n > 0 {
 		return w.stack[n-1].key
@@ -221,7 +223,8 @@ func (w *jsonWalker) currentMember() string {
 	return ""
 }
 
-// checkDefinitionText checks a text of a definition. Where another text would be blanked, a name is renamed.
+// checkDefinitionText checks a text of a definition. If a name would be blanked, it is replaced by a neutral name
+// instead.
 func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	name := key || len(w.stack) == 1 && w.currentMember() == "name" || w.isPropertyReference()
 	most := w.shield.caps.Schema
@@ -270,7 +273,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	}
 	if !name && len(reasons) > 0 && w.currentMember() == "title" && len(w.stack) <= 2 &&
 		w.shield.inspector.IsOnTopic(text, w.definitionTopic()) {
-		// a title that only repeats the name in other words is not an order
+		// a title that only repeats the name in other words is not an instruction to a model
 		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
 			return r.Action == "flagged" && (r.Rule == WeighedRule || r.Rule == "misplaced")
 		})
@@ -308,7 +311,8 @@ func (w *jsonWalker) definitionTopic() injection.WordTopic {
 	return w.about
 }
 
-// textPlace returns the place of the current text, which determines how much prose is normal there.
+// textPlace returns the place of the current text in the definition. It determines how much prose is normal for the
+// text.
 func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
 	top := len(w.stack) == 1
 	switch m := w.currentMember(); {
@@ -361,8 +365,8 @@ func isSpokenProperty(property string) bool {
 	return false
 }
 
-// noteRenamed stores that the name now replaces the name own. If now replaces two different names, noteRenamed stores
-// "".
+// noteRenamed stores that own was replaced by the new name now. If now replaces two different names, noteRenamed stores
+// "" as the original name.
 func (w *jsonWalker) noteRenamed(now, own string) {
 	if w.renamed == nil {
 		w.renamed = map[string]string{}
@@ -373,7 +377,8 @@ func (w *jsonWalker) noteRenamed(now, own string) {
 	w.renamed[now] = own
 }
 
-// uniqueRenames returns the new names that replace exactly one name and are not used elsewhere in the definition.
+// uniqueRenames returns the new names with their original names. It omits a new name that replaces two names or is also
+// used elsewhere in the definition.
 func (w *jsonWalker) uniqueRenames() map[string]string {
 	if w.renamed == nil {
 		return nil
@@ -389,7 +394,7 @@ func (w *jsonWalker) uniqueRenames() map[string]string {
 	return w.renamed
 }
 
-// addFindings adds findings about the current text.
+// addFindings adds findings about the text at the current position.
 func (w *jsonWalker) addFindings(reasons []Finding) {
 	if len(reasons) == 0 {
 		return
@@ -406,7 +411,8 @@ func (w *jsonWalker) addFindings(reasons []Finding) {
 	w.reasons = append(w.reasons, reasons...)
 }
 
-// isMisplacedOrder reports whether a member for a value or a short title contains a sentence with an instruction.
+// isMisplacedOrder reports whether a text is a sentence with an instruction, but its member is meant for a value or a
+// short title.
 func (s *Shield) isMisplacedOrder(member, text string) bool {
 	const fewest = 7
 	switch member {
@@ -421,7 +427,7 @@ func (s *Shield) isMisplacedOrder(member, text string) bool {
 }
 
 // isPropertyReference reports whether the current value is the name of a property, as in "required", or of a prompt's
-// argument. Such names must be renamed together.
+// argument. If the property is renamed, such a name must be renamed too.
 func (w *jsonWalker) isPropertyReference() bool {
 	n := len(w.stack)
 	if n == 3 && w.stack[1].array && w.stack[0].key == "arguments" && w.stack[2].key == "name" {

@@ -10,8 +10,8 @@ import (
 
 // CheckQuestion checks the params of an elicitation, which is a request of a server to a person. The texts that the
 // person reads (the message, titles, descriptions, names of choices) are checked like texts of a definition. Names and
-// values of fields, which the answer refers to, and the address of a page are never changed, only flagged. The error is
-// that of CheckDefinition.
+// values of fields and the address of a page are never changed, only flagged, because the answer must contain the
+// original values. The error is that of CheckDefinition.
 func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		switch {
@@ -30,7 +30,7 @@ func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 	})
 }
 
-// checkPageAddress returns findings about the address of a page that a person is sent to.
+// checkPageAddress returns findings about the address of a web page that a server asks a person to open.
 func checkPageAddress(text string) (reasons []Finding) {
 	u, err := url.Parse(text)
 	web := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
@@ -78,12 +78,13 @@ func RuleNames(reasons []Finding) (names []string) {
 	return names
 }
 
-// isInTopMember reports whether the walker is inside the member with that name of the outermost object.
+// isInTopMember reports whether the current position is inside the given member of the outermost object.
 func (w *jsonWalker) isInTopMember(name string) bool {
 	return len(w.stack) > 1 && !w.stack[0].array && w.stack[0].key == name
 }
 
-// isShownToPeople reports whether a person reads the current value and the answer does not refer to it.
+// isShownToPeople reports whether the current value is a text that a person reads and that does not occur in the
+// answer.
 func (w *jsonWalker) isShownToPeople() bool {
 	switch w.currentMember() {
 	case "message":
@@ -94,7 +95,8 @@ func (w *jsonWalker) isShownToPeople() bool {
 	return false
 }
 
-// inspectUnchanged returns findings about a text that must not be changed.
+// inspectUnchanged returns findings about a text that must not be changed. Findings that would change the text are
+// flagged instead.
 func (s *Shield) inspectUnchanged(text string) []Finding {
 	_, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil, nil)
 	kept := reasons[:0]

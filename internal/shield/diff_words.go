@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A DiffRun is a part of a comparison of two texts.
+// A DiffRun is a sequence of words in a comparison of two texts.
 type DiffRun struct {
 	// Op is ' ' for text in both texts, '-' for text in the earlier text only, and '+' for text in the later text only.
 	Op byte
@@ -41,7 +41,7 @@ func DiffWords(before, after string) []DiffRun {
 	return runs
 }
 
-// diffTokens splits a text into words, runs of blanks, and single other characters.
+// diffTokens splits a text into words, runs of white space, and single other characters.
 func diffTokens(text string) (all []string) {
 	kind := func(r rune) int {
 		switch {
@@ -115,14 +115,15 @@ func (c DefinitionChange) MarshalJSON() ([]byte, error) {
 	}{c.Path, c.Class, c.Risk, c.Description(), c.Before, c.After})
 }
 
-// wideningOf returns 1 if a schema accepts more after the change, -1 if it accepts less, and 0 if this is unknown.
+// wideningOf returns 1 if a schema accepts more values after the change, -1 if it accepts fewer, and 0 if this is
+// unknown.
 func (c DefinitionChange) wideningOf() int {
 	if !strings.Contains(c.Path, "Schema/") {
 		return 0
 	}
 	parts := strings.Split(c.Path, "/")
 	last, in := parts[len(parts)-1], parts[len(parts)-2]
-	// more is the effect of adding a member with that name. Removing the member has the opposite effect.
+	// more is the result for adding the member. Removing the member has the opposite result.
 	more := 0
 	switch {
 	case in == "required":
@@ -145,8 +146,8 @@ func (c DefinitionChange) wideningOf() int {
 	return compareBounds(last, c.Before, c.After)
 }
 
-// compareBounds compares two values of a schema keyword that limits the accepted values. The result is that of
-// wideningOf.
+// compareBounds compares the old and new value of a schema keyword that limits the accepted values. Its result has the
+// meaning of wideningOf's result.
 func compareBounds(keyword, before, after string) int {
 	if keyword == "additionalProperties" {
 		switch {
@@ -177,8 +178,8 @@ func compareBounds(keyword, before, after string) int {
 	return 0
 }
 
-// WorstChange returns the change with the highest risk. Among changes of equal risk, an instruction comes first. It
-// returns nil if there are no changes.
+// WorstChange returns the change with the highest risk. Among changes of equal risk, the class decides: first
+// instruction, then address, annotation, schema, wording and cosmetic. It returns nil if there are no changes.
 func (c Comparison) WorstChange() *DefinitionChange {
 	classes := []string{"instruction", "address", "annotation", "schema", "wording", "cosmetic"}
 	var worst *DefinitionChange

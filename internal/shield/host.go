@@ -11,18 +11,19 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxHostBytes limits the size of a host that is not ASCII. A longer host exceeds the 253 bytes of a domain name in any
-// encoding.
+// maxHostBytes is the maximum size of a host that is not ASCII. A longer host would exceed the 253 bytes of a domain
+// name in its ASCII form.
 const maxHostBytes = 1024
 
-// idnaProfile converts hosts to ASCII as browsers do. Browsers accept an underscore, and hyphens at any position.
+// idnaProfile returns the profile that converts hosts to ASCII as browsers do. Browsers accept an underscore, and
+// hyphens at any position.
 var idnaProfile = sync.OnceValue(func() *idna.Profile {
 	return idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false),
 		idna.CheckHyphens(false), idna.VerifyDNSLength(true))
 })
 
-// NormalizeHost returns the ASCII form of a host, in which no letter can imitate another. ok is false for a host with
-// invisible or bidirectional characters, or an invalid name. A host in ASCII is returned unchanged.
+// NormalizeHost returns the ASCII form of a host, in which no letter can imitate another letter. ok is false if the
+// host has invisible or bidirectional characters or is not a valid name. A host in ASCII is returned unchanged.
 func NormalizeHost(host string) (ascii string, ok bool) {
 	if isASCII(host) {
 		return host, true
@@ -45,8 +46,8 @@ func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// isInvisibleInHost reports whether a rune is invisible in a host. It does not report joiners, because package idna
-// allows them in the scripts that need them. injection.CanonicalText handles variation selectors.
+// isInvisibleInHost reports whether a rune is invisible in a host. It returns false for joiners, because package idna
+// allows them in the scripts that need them. injection.CanonicalText removes variation selectors.
 func isInvisibleInHost(r rune) bool {
 	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.C, unicode.Z,
 		unicode.Other_Default_Ignorable_Code_Point)
@@ -58,8 +59,8 @@ func isNotHostRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// mixesAlphabets reports whether a label of a host mixes alphabets, as in a host that imitates another host. Han may be
-// mixed with kana, hangul and bopomofo, and any of these with Latin.
+// mixesAlphabets reports whether a label of a host mixes alphabets, which is typical of a host that imitates another
+// host. Han may be mixed with kana, hangul and bopomofo, and each of them with Latin.
 func mixesAlphabets(host string) bool {
 	if isASCII(host) && !strings.Contains(strings.ToLower(host), "xn--") || len(host) > maxHostBytes {
 		return false

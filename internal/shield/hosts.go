@@ -21,11 +21,11 @@ func namesNewHost(before, after string) bool {
 	return false
 }
 
-// These expressions find hosts in texts.
+// These variables find hosts in texts. unmaskDots restores the dots of a host that was written with other characters.
 var (
 	unmaskDots   = strings.NewReplacer("[.]", ".", "．", ".", "｡", ".")
 	urlAuthority = lazyregexp.New("[A-Za-z][A-Za-z0-9+.-]*://([^\\s/?#\"'<>`\\\\,;()]+)")
-	// dottedName matches a name with dots. Ideographs are excluded, because they may be next to a host without a blank.
+	// dottedName matches a name with dots. Ideographs are excluded, because a host may follow them without a blank.
 	dottedName = lazyregexp.New(`[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+(?:\.[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+)+`)
 	// ipv6Candidate matches text that may be an IPv6 address.
 	ipv6Candidate = lazyregexp.New(`[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,8}`)
@@ -77,23 +77,23 @@ func isWordByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '_'
 }
 
-// These sets distinguish hosts from other dotted names by the last label. topLevelDomains excludes endings that files
-// or program members also have. A name with such an ending is a host only after a URL scheme or "www". A two-letter
-// country domain counts if a label of secondLevelDomains precedes it.
+// These sets decide by the last label whether a dotted name is a host. topLevelDomains excludes domains that are also
+// endings of file names or names of program members. A name with an excluded ending is a host only after a URL scheme
+// or "www". A two-letter country domain counts if the label before it is in secondLevelDomains.
 var (
 	topLevelDomains = sync.OnceValue(func() map[string]bool {
 		return wordSet(`com org net edu gov mil biz onion arpa io ai co dev xyz tech shop club icu asia
 		ru su cn de uk fr nl eu jp kr au ca ch es dk fi cz sk hu gr ee lv il ir ua kz tr tw vn hk sg th ph nz mx cl za ar se tk ga gq ly gg nu ws tv us рф`)
 	})
 	secondLevelDomains = wordSet("com co org net gov edu ac")
-	// upperCaseDomains may end a host in capitals. Any other ending in capitals belongs to a sentence, or to a name
-	// such as ASP.NET.
+	// upperCaseDomains are the domains that may be written in capitals. Any other ending in capitals belongs to a
+	// sentence, or to a name such as ASP.NET.
 	upperCaseDomains = wordSet("com org edu gov biz")
-	// packagePrefixes begin the names of software packages, which are reversed host names.
+	// packagePrefixes begin the names of software packages, such as "com.example.app". These are reversed host names.
 	packagePrefixes = wordSet("com org net io java javax")
 )
 
-// looksLikeHost reports whether a dotted name is a host, judged by its labels.
+// looksLikeHost reports whether a dotted name is a host, judged only by its labels.
 func looksLikeHost(name string) bool {
 	labels := strings.Split(name, ".")
 	n := len(labels) - 1

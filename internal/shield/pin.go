@@ -14,8 +14,8 @@ import (
 
 // Fingerprint returns an identifier of a definition's meaning. It is "sha256:" and the 64 hexadecimal digits of the
 // hash of the canonical form. The canonical form has sorted members and no white space between tokens. Every member
-// counts, including unknown members. A definition that parsers may read differently (a repeated member, invalid UTF-8,
-// extreme nesting) is hashed unchanged.
+// counts, including unknown members. Some definitions have no canonical form, because parsers may read them differently
+// (a repeated member, invalid UTF-8, extreme nesting). They are hashed as they are.
 func Fingerprint(definition json.RawMessage) string {
 	text, _ := canonicalDefinition(definition)
 	sum := sha256.Sum256(text)
@@ -40,7 +40,7 @@ func canonicalDefinition(raw json.RawMessage) (text []byte, ok bool) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
 }
 
-// maxPinDepth is the maximum nesting of a definition that has a canonical form.
+// maxPinDepth is the maximum nesting depth of a definition with a canonical form.
 const maxPinDepth = 500
 
 var errAmbiguous = errors.New("parsers may read it differently")
@@ -90,29 +90,31 @@ func readUnambiguous(dec *json.Decoder, depth int) (any, error) {
 
 // The origins of a pin.
 const (
-	// PinnedFirstSeen is a definition that was pinned when it was first listed. PinnedCosmetic is a harmless change,
-	// PinnedAccepted a change that a person accepted, and PinnedLocked a definition from the lockfile.
+	// PinnedFirstSeen is the origin of a definition that was pinned when it was first listed. PinnedCosmetic is that of
+	// a harmless change, PinnedAccepted of a change that a person accepted, and PinnedLocked of a definition in the
+	// lockfile.
 	PinnedFirstSeen = "first seen"
 	PinnedCosmetic  = "cosmetic change"
 	PinnedAccepted  = "accepted"
 	PinnedLocked    = "lockfile"
 )
 
-// A Pin is the approved definition of a tool. It stays valid, whatever its server lists later.
+// A Pin is the approved definition of a tool, or of an item of another part. Only a cosmetic change, a change that a
+// person accepts, or another definition in the lockfile replaces it.
 type Pin struct {
 	// Tool is the name that the server uses for the tool.
 	Tool string
 	// Definition is the definition as the server sent it. Hash is its Fingerprint.
 	Definition json.RawMessage
 	Hash       string
-	// Origin is one of the origins above. At is the time of pinning.
+	// Origin is PinnedFirstSeen, PinnedCosmetic, PinnedAccepted or PinnedLocked. At is the time of pinning.
 	Origin string
 	At     time.Time
-	// Pending is a changed definition that is not approved; nil if there is none.
+	// Pending is a changed definition that the server lists and that is not approved; nil if there is none.
 	Pending *PendingChange
 }
 
-// A PendingChange is a changed definition that is not approved.
+// A PendingChange is a changed definition that the server lists and that is not approved.
 type PendingChange struct {
 	Definition json.RawMessage
 	Hash       string
@@ -127,8 +129,8 @@ func (p Pin) sameAs(q Pin) bool {
 		(p.Pending == nil || p.Pending.Hash == q.Pending.Hash && p.Pending.Rejected == q.Pending.Rejected)
 }
 
-// Accept returns the pin with the pending definition as its definition. The error means that the pending definition has
-// another hash.
+// Accept returns a pin with the pending definition as its definition. It returns an error if hash is not the hash of
+// the pending definition, or if no definition is pending.
 func (p Pin) Accept(hash string, at time.Time) (Pin, error) {
 	if p.Pending == nil || p.Pending.Hash != hash {
 		return p, errOtherChange
@@ -136,8 +138,8 @@ func (p Pin) Accept(hash string, at time.Time) (Pin, error) {
 	return Pin{Tool: p.Tool, Definition: p.Pending.Definition, Hash: hash, Origin: PinnedAccepted, At: at}, nil
 }
 
-// Reject returns the pin with the pending definition marked as rejected. The mark lasts as long as the server lists
-// this definition. The error is that of Accept.
+// Reject returns the pin with the pending definition marked as rejected. The mark is removed when the server lists
+// another definition. The error is that of Accept.
 func (p Pin) Reject(hash string) (Pin, error) {
 	if p.Pending == nil || p.Pending.Hash != hash {
 		return p, errOtherChange
@@ -150,22 +152,23 @@ func (p Pin) Reject(hash string) (Pin, error) {
 
 var errOtherChange = errors.New("the server's definition has changed since")
 
-// A ListedTool is a tool as its server lists it. Tool is the server's name for the tool; empty if it has no name.
+// A ListedTool is the definition of a tool, or of an item of another part, that a server lists. Tool is the server's
+// name for it; empty if it has no name.
 type ListedTool struct {
 	Tool       string
 	Definition json.RawMessage
 }
 
-// MaxPins limits the number of pinned tools of one server, including tools that the server no longer lists. Further
-// tools are not shown.
+// MaxPins is the maximum number of pinned tools of one server, including tools that the server no longer lists. After
+// that, new tools of the server are not shown.
 const MaxPins = 10_000
 
 // A PinOutcome is the result of comparing a list of tools with pins.
 type PinOutcome struct {
-	// Shown are the definitions to show: one for each listed tool that is not left out, in the order of the list.
+	// Shown are the definitions to show: one for each listed tool that is not in LeftOut, in the order of the list.
 	Shown []json.RawMessage
-	// Held are the tools that are shown with their pinned definition, and must not be called until a person decides
-	// about the change. Pinned maps held and rejected tools to their pinned definitions.
+	// Held are the tools that are shown with their pinned definition because their definition changed. They must not be
+	// called until a person decides about the change. Pinned maps held and rejected tools to their pinned definitions.
 	Held   []string
 	Pinned map[string]json.RawMessage
 	// LeftOut maps each tool that is not shown to the reason.
@@ -177,9 +180,9 @@ type PinOutcome struct {
 }
 
 // ApplyPins compares a server's list of tools with their pins. A new tool is pinned. An equal definition or a cosmetic
-// change is accepted. Any other change is held, and the pinned definition remains valid. A tool whose change was
-// rejected is left out. The lockfile takes precedence over the pins; locked may be nil. cosmetic reports whether a
-// change needs no approval, see [Shield.IsCosmetic].
+// change is shown. Any other change is held: the pinned definition is shown instead. A tool whose change was rejected
+// is left out. locked are the definitions in the lockfile, which take precedence over the pins; it may be nil. cosmetic
+// reports whether a change needs no approval, see [Shield.IsCosmetic].
 func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(before, after json.RawMessage) bool,
 	now time.Time) PinOutcome {
 	out := PinOutcome{Shown: make([]json.RawMessage, 0, len(list)), Pinned: map[string]json.RawMessage{},
@@ -220,8 +223,9 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 	return out
 }
 
-// withdrawnChanges returns the pins of tools that are no longer listed and had a pending change. The change is removed
-// from the returned pins. The pins themselves are kept, so that a tool cannot return with another definition.
+// withdrawnChanges returns the pins of tools that are no longer listed and had a pending change. The pending change is
+// removed from the returned pins. The pinned definition remains, so that a tool that is listed again later is compared
+// with it.
 func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 	for _, p := range pins {
 		if !seen[p.Tool] && p.Pending != nil {
@@ -233,7 +237,8 @@ func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin)
 	return changed
 }
 
-// pinAfterListing returns the pin of a tool after its server listed it. A zero pin or lock means that there is none.
+// pinAfterListing returns the new pin of a tool after its server listed it. A zero pin means that the tool was not
+// pinned yet. A zero lock means that the lockfile does not contain the tool.
 func pinAfterListing(pin, lock Pin, l ListedTool, hash string, cosmetic func(before, after json.RawMessage) bool,
 	now time.Time) Pin {
 	if lock.Hash != "" && lock.Hash != pin.Hash {

@@ -26,7 +26,7 @@ type LockedTool struct {
 // lockfileVersion is the version of the lockfile format.
 const lockfileVersion = 1
 
-// A lockfileLine is a line of a lockfile after the first. Its members are written in this order.
+// A lockfileLine is a line of a lockfile, except the first line. Its members are written in this order.
 type lockfileLine struct {
 	Server     drawbridge.ServerID `json:"server"`
 	Part       string              `json:"part,omitempty"`
@@ -35,10 +35,10 @@ type lockfileLine struct {
 	Definition json.RawMessage     `json:"definition"`
 }
 
-// FormatLockfile returns a lockfile: a line with its version, and a line of JSON for each tool, sorted by server, part
-// and name. Definitions are in canonical form, so that a line changes only if the meaning of the definition changes.
-// Invisible characters are written as code points, so that a reviewer sees them. leftOut holds the tools whose
-// definition has no canonical form.
+// FormatLockfile returns the text of a lockfile: a line with its version, and a line of JSON for each tool, sorted by
+// server, part and name. Definitions are in canonical form, so that a line changes only if the meaning of the
+// definition changes. Invisible characters are written as code points, so that a reviewer sees them. leftOut contains
+// the tools whose definition has no canonical form.
 func FormatLockfile(tools []LockedTool) (text []byte, leftOut []LockedTool) {
 	tools = slices.SortedFunc(slices.Values(tools), func(a, b LockedTool) int {
 		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Tool, b.Tool))
@@ -65,8 +65,8 @@ func escapeInvisible(canonical []byte) json.RawMessage {
 	return safetext.JSON(canonical)
 }
 
-// ParseLockfile parses a lockfile; name is used in errors. It is strict: a line in another form than that of
-// FormatLockfile, a wrong hash, and a repeated tool are errors. Each error begins with name and line:
+// ParseLockfile parses a lockfile; name is its name in error messages. It is strict: a line in another form than that
+// of FormatLockfile, a wrong hash, and a repeated tool are errors. Each error begins with name and line number:
 // "drawbridge.lock:12: ". The lines may be in any order, so that a merge of two lockfiles is valid.
 func ParseLockfile(name string, text []byte) ([]LockedTool, error) {
 	wrong := func(n int, format string, args ...any) ([]LockedTool, error) {

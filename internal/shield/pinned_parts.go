@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The names of the parts of a listing that are pinned. The name for the tools is "". Resources are not pinned, because
-// their lists change with the data of the server.
+// The names of the parts of a listing that are pinned. The name for the part with the tools is "". Resources are not
+// pinned, because their lists change with the data of the server.
 const (
 	PartPrompt       = "prompt"
 	PartTemplate     = "template"
@@ -17,7 +17,7 @@ const (
 func PinnedParts() []string { return []string{"", PartPrompt, PartTemplate, PartInstructions} }
 
 // PinnedName returns the name under which a definition of a part is pinned. It returns "" for a definition without a
-// name, and for an unknown part. For instructions, the name is that of the part.
+// name, and for an unknown part. Instructions are pinned under the name of their part.
 func PinnedName(part string, definition json.RawMessage) string {
 	member, ok := map[string]string{"": "name", PartPrompt: "name", PartTemplate: "uriTemplate",
 		PartInstructions: "instructions"}[part]
@@ -38,8 +38,8 @@ func InstructionsDefinition(text string) json.RawMessage {
 	return append(append([]byte(`{"instructions":`), quoteJSON(text)...), '}')
 }
 
-// PinLabel returns one word for a pinned item, which people read and type. For a tool it is the name, for other parts
-// the part and the name. A tool whose name looks like the label of another part gets the prefix "tool:".
+// PinLabel returns the label by which people refer to a pinned item in commands. For a tool the label is its name, for
+// other parts the part and the name. A tool whose name looks like the label of another part gets the prefix "tool:".
 func PinLabel(part, name string) string {
 	switch before, _, cut := strings.Cut(name, ":"); {
 	case part == PartInstructions:

@@ -10,6 +10,6 @@ import (
 // rules and the walker. "go test ./internal/shield -run Rules -update" updates it.
 const rulesDigest = "978ae88dc0c0"
 
-// RulesVersion identifies the rules and the Unicode tables that they use. If the version is unchanged, the report for a
-// definition is unchanged too.
+// RulesVersion returns an identifier of the rules and of the Unicode tables that they use. As long as it is unchanged,
+// the report for a definition is unchanged too.
 func RulesVersion() string { return rulesDigest + " Unicode " + unicode.Version + " " + norm.Version }

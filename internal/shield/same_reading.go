@@ -12,12 +12,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// sameReading reports whether two texts have the same meaning. All characters count, except for differences in style.
-// These are white space, the case at the beginning of a sentence, a final full stop or exclamation mark, and
-// typographic quotes and dashes. List bullets, bold and backticks do not count either.
+// sameReading reports whether two texts are equal except for differences in style. Such differences are white space,
+// the case at the beginning of a sentence, and a final full stop or exclamation mark. Typographic quotes and dashes,
+// list bullets, bold and backticks are such differences too.
 func sameReading(before, after string) bool {
 	before, after = plainReading(before), plainReading(after)
-	// A list is also compared without its bullets, as on one line.
+	// Lists are also compared without bullets: a list may have become one line.
 	return slices.EqualFunc(proseWords(before), proseWords(after), proseWord.readsSameAs) ||
 		slices.EqualFunc(proseWords(listBullet().ReplaceAllString(before, "$1")),
 			proseWords(listBullet().ReplaceAllString(after, "$1")), proseWord.readsSameAs)
@@ -34,10 +34,10 @@ var plainTypography = sync.OnceValue(func() *strings.Replacer {
 var (
 	// listBullet matches the bullet of a list item. It does not match "-" before a number, which may be a minus sign.
 	listBullet = lazyregexp.New("(?m)^[ \t]*[-*+•◦‣·▪][ \t]+([\\p{L}`*_\"'(\\[])")
-	// boldText matches text between double stars that cannot be a path or a wildcard.
+	// boldText matches text between double stars. It does not match stars that may belong to a path or a wildcard.
 	boldText = lazyregexp.New("(^|[\\s(])\\*\\*([\\p{L}`](?:[^*\\n/\\\\]*[^*\\s/\\\\])?)\\*\\*($|[\\s)]|[.,:;!?](?:\\s|$))")
-	// stressedWords matches emphasized words that are often emphasized and are not names of files. A star at any other
-	// word may be a wildcard.
+	// stressedWords matches words between stars or underscores, if they are words that writers often emphasize and not
+	// file names. A star at any other word may be a wildcard.
 	stressedWords = lazyregexp.New(`(^|[\s(])(?:\*(` + stressWords + `)\*|_(` + stressWords +
 		`)_)($|[\s)]|[.,:;!?](?:\s|$))`)
 	backticks = lazyregexp.New("`+")
@@ -48,7 +48,7 @@ const (
 	stressWords = stressWord + `(?: ` + stressWord + `)*`
 )
 
-// plainReading returns a text in canonical form, with plain characters and without marks of emphasis.
+// plainReading returns a text in canonical form, with ASCII quotes and dashes and without marks of emphasis.
 func plainReading(text string) string {
 	text, _ = injection.CanonicalText(text)
 	text = plainTypography().Replace(text)
@@ -103,20 +103,20 @@ func trimBetweenScripts(text string) string {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// A proseWord is a word together with all characters next to it, up to white space.
+// A proseWord is a word of a text, including punctuation next to it, up to white space.
 type proseWord struct {
 	text string
 	// begins reports whether the word is the first of a sentence or a line.
 	begins bool
 }
 
-// readsSameAs reports whether two words are equal. If both begin a sentence, the case of the first letter does not
-// count.
+// readsSameAs reports whether two words are equal. If both words begin a sentence, the case of the first letter is
+// ignored.
 func (w proseWord) readsSameAs(v proseWord) bool {
 	return w.text == v.text || w.begins && v.begins && withoutCapital(w.text) == withoutCapital(v.text)
 }
 
-// withoutCapital returns a word with its first letter in lower case, if the word consists of letters. A word with other
+// withoutCapital returns a word with its first letter in lower case, if the word has only letters. A word with other
 // characters inside may be a name, and is returned unchanged.
 func withoutCapital(word string) string {
 	bare := strings.Trim(word, `"'(),;:.!?`)
@@ -128,7 +128,8 @@ func withoutCapital(word string) string {
 	return word[:at] + string(unicode.ToLower(r)) + word[at+size:]
 }
 
-// proseWords splits a text into words at white space. It removes the final stop of the last word.
+// proseWords splits a text into words at white space. It removes the final stop of the last word. A dash of several
+// hyphens becomes one hyphen.
 func proseWords(text string) (all []proseWord) {
 	begins := true
 	for line := range strings.Lines(text) {
@@ -148,8 +149,8 @@ func proseWords(text string) (all []proseWord) {
 	return all
 }
 
-// withoutFinalStop removes a full stop or exclamation mark from the end of a word. After other characters than letters,
-// digits, brackets, quotes and "%", the mark may be part of a path or an ellipsis, and stays.
+// withoutFinalStop removes a full stop or exclamation mark from the end of a word. The mark is removed only after a
+// letter, digit, bracket, quote or "%". After another character it may be part of a path or an ellipsis.
 func withoutFinalStop(word string) string {
 	stop, size := utf8.DecodeLastRuneInString(word)
 	bare := word[:len(word)-size]
@@ -161,8 +162,8 @@ func withoutFinalStop(word string) string {
 	return word
 }
 
-// titleSaysName reports whether a title has exactly the words of the name beside it. The title may also end with a word
-// that schema libraries add, such as "arguments".
+// titleSaysName reports whether a title has exactly the words of the name of the titled object. The title may also end
+// with a word that schema libraries add, such as "arguments".
 func titleSaysName(title, name string) bool {
 	rest, ok := strings.CutPrefix(lowerLettersOnly(title), lowerLettersOnly(name))
 	return ok && name != "" && slices.Contains([]string{"", "arguments", "args", "input", "output", "result"}, rest) &&
@@ -182,7 +183,8 @@ func lowerLettersOnly(text string) string {
 	}, text)
 }
 
-// oneMoreNoun matches text that was appended to a title and names one more thing, in one or two words.
+// oneMoreNoun matches text that was appended to a title and names one more thing, in one or two words: " or pull
+// request".
 var oneMoreNoun = lazyregexp.New(`^(?: or |/)([A-Za-z]+)(?: ([A-Za-z]+))?$`)
 
 // riskyWords are words that change the meaning of a title when added: actions, quantities, secrets, and root

@@ -11,8 +11,8 @@ import (
 // SanitizedText replaces a text that was blanked.
 const SanitizedText = "[sanitized]"
 
-// A CheckVerdict is the overall result of a check. The zero value is VerdictHeld, so that a text is not shown without a
-// check.
+// A CheckVerdict is the overall result of a check. The zero value is VerdictHeld, so that a text that was not checked
+// is not shown.
 type CheckVerdict int
 
 const (
@@ -22,8 +22,7 @@ const (
 	VerdictBlanked
 	// VerdictFlagged means that characters were removed, or that a rule matched that does not change the text.
 	VerdictFlagged
-	// VerdictClean means that no finding affects the verdict. The text may have been cut to a cap, and may be about
-	// attacks.
+	// VerdictClean means that there are no findings, or only findings with the action "noted" or "cut".
 	VerdictClean
 )
 
@@ -33,8 +32,8 @@ func (v CheckVerdict) String() string { return [...]string{"held", "blanked", "f
 // MarshalText returns the same word as String.
 func (v CheckVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// WeighedRule is the Rule of a finding for a sentence that no rule matched, but whose learned weight exceeds the limit.
-// Such a finding is sometimes wrong.
+// WeighedRule is the Rule of a finding for a sentence that no rule matched, but whose score from learned weights
+// exceeds the limit. Such a finding is sometimes wrong.
 const WeighedRule = injection.WeighedRule
 
 // A Finding is a match of a rule or a change to the text, with its position.
@@ -46,7 +45,8 @@ type Finding struct {
 	Offset int `json:"at"`
 	// Rule is the name of the rule, or the kind of the removed characters.
 	Rule string `json:"rule"`
-	// Action is "noted", "flagged", "stripped", "cut", "blanked" or "renamed".
+	// Action is "noted", "flagged", "stripped", "cut", "blanked" or "renamed". "noted" and "flagged" do not change the
+	// text.
 	Action string `json:"did"`
 	// Why describes the finding for people.
 	Why string `json:"why"`
@@ -55,7 +55,7 @@ type Finding struct {
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
-// affectsVerdict reports whether the finding excludes the verdict VerdictClean.
+// affectsVerdict reports whether a check with this finding cannot have the verdict VerdictClean.
 func (r Finding) affectsVerdict() bool { return r.Action != "noted" && r.Action != "cut" }
 
 // TextCaps are the maximum sizes of a definition's texts in bytes. Zero means the default: 1,024 for a description,
@@ -66,8 +66,7 @@ type TextCaps struct{ Description, Instructions, Schema int }
 // Options configure a Shield. The zero value cuts texts at the default caps.
 type Options struct {
 	Caps TextCaps
-	// NoCaps disables the caps; texts of up to 64 KiB are not cut. It is for definitions that Drawbridge does not show
-	// to a model itself.
+	// NoCaps disables the caps. Texts of more than 64 KiB are cut nevertheless.
 	NoCaps bool
 	// DefinitionWeights replaces the built-in weights for definitions. Use it to measure newly learned weights. Nil
 	// selects the built-in weights.
@@ -80,7 +79,7 @@ type Shield struct {
 	caps      TextCaps
 }
 
-// New returns a Shield. It returns an error for an option that is too small.
+// New returns a Shield. It returns an error if a cap is smaller than minCap, or if the weights are invalid.
 func New(o Options) (*Shield, error) {
 	for _, c := range []*int{&o.Caps.Description, &o.Caps.Instructions, &o.Caps.Schema} {
 		if *c < 0 || *c > 0 && *c < minCap {
@@ -106,15 +105,15 @@ func New(o Options) (*Shield, error) {
 	return &Shield{in, o.Caps}, nil
 }
 
-// CheckText checks one text of a definition that is not part of JSON, such as the instructions of a server. It returns
-// the text that may be shown to a model.
+// CheckText checks a text of a definition that is not part of JSON, such as the instructions of a server. It returns
+// the text that may be shown to a model, cut at the cap for instructions.
 func (s *Shield) CheckText(text string) (string, CheckVerdict, []Finding) {
 	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil, nil)
 	return out, verdictOf(reasons), reasons
 }
 
-// CheckResultText checks a text in the result of a call. It returns the canonical form of the text, for a model. The
-// caller does not change the result itself. A text of a result is never blanked.
+// CheckResultText checks a text in the result of a call. It returns the canonical form of the text, which may be shown
+// to a model. A text of a result is never blanked.
 func (s *Shield) CheckResultText(text string) (string, CheckVerdict, []Finding) {
 	out, reasons := s.checkResultText(text, "", injection.PlaceAnswer)
 	return out, verdictOf(reasons), reasons
@@ -137,7 +136,7 @@ func (s *Shield) checkResultText(text, path string, at injection.TextPlace) (str
 }
 
 // checkText returns the canonical form of a text, blanked or cut if necessary, and the findings. If whole is not nil
-// and the text has no finding, the text is added to whole.
+// and no rule flags or blanks the text, the text is added to whole.
 func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic,
 	whole *injection.SplitText) (string, []Finding) {
 	out, traces := injection.CanonicalText(text)
@@ -164,7 +163,7 @@ func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, 
 	return out, reasons
 }
 
-// removalFindings returns a finding for each removal.
+// removalFindings returns a finding for each removal of characters.
 func removalFindings(traces []injection.Removal, path string) (reasons []Finding) {
 	for _, t := range traces {
 		reasons = append(reasons, Finding{Path: path, Offset: t.At, Rule: "hidden-" + t.Kind, Action: "stripped",
@@ -173,7 +172,7 @@ func removalFindings(traces []injection.Removal, path string) (reasons []Finding
 	return reasons
 }
 
-// removedKindText returns the description of a kind of removal, for people.
+// removedKindText returns the description of a kind of removed characters, for people.
 func removedKindText(kind string) string {
 	switch kind {
 	case "tag", "selector", "invisible":
@@ -201,8 +200,8 @@ func newFinding(f injection.Finding, text, path string, act injection.FindingAct
 // safeExcerpt returns the beginning of a match in printable ASCII, at most 64 bytes.
 func safeExcerpt(text string) string {
 	const most = 64
-	// Letters outside ASCII are written as code points, because they may imitate other letters. Package safetext does
-	// not do this.
+	// Letters outside ASCII are written as code points, because they may imitate other letters. Package safetext leaves
+	// them unchanged.
 	q := fmt.Sprintf("%+q", safetext.Truncate(text, most, safetext.Bytes, ""))
 	if q = q[1 : len(q)-1]; len(q) > most {
 		q = q[:most]

@@ -12,9 +12,10 @@ import (
 // minCap is the smallest cap. It leaves enough space for the note at the end.
 const minCap = 96
 
-// truncateWithNote cuts a text to at most most bytes, between two graphemes, and appends a note with the number of
-// missing characters. safetext.Truncate does not support a limit in bytes together with a cut between graphemes. A part
-// of an emoji, or of a letter with marks, would itself be detected as hidden text.
+// truncateWithNote cuts a text that is longer than most bytes, between two graphemes. It appends a note with the number
+// of missing characters; the result has at most most bytes. safetext.Truncate does not support a limit in bytes
+// together with a cut between graphemes. A part of an emoji, or of a letter with marks, would itself be detected as
+// hidden text.
 func truncateWithNote(text string, most int) string {
 	if len(text) <= most {
 		return text

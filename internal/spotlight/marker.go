@@ -1,10 +1,10 @@
 // Package spotlight marks the texts of a server's result as foreign text, for a model that reads the result. A line
 // before each text names the server, and a line after the text ends it. Both lines contain the same unpredictable word.
 //
-// No result, whatever it contains, can end its marker early or begin another marker. This also holds for every prefix
-// of a marked text: if the text is cut, its end is missing but no new marker begins. Only texts change in a result, and
-// "_meta", which names the matched rules. Texts of prompts are inspected but not marked. Structured content, images and
-// pages of MCP Apps are not marked.
+// A server cannot write a text that ends its marker early or begins another marker. This also holds for every prefix of
+// a marked text: if the text is cut, its last line is missing but no new marker begins. Texts of prompts are inspected
+// for rules but not marked. Structured content, images and pages of MCP Apps are not marked. If rules matched, "_meta"
+// of the result names them.
 package spotlight
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ShouldMark reports whether a caller gets marked results of a server. row is the server's setting; nil means that the
-// server has none. Without a setting, results are marked if always is set or the caller is one of Drawbridge's own
-// models.
+// ShouldMark reports whether a caller gets the marked results of a server. row is the mark setting in the server's
+// configuration; nil means that the server has no such setting. Without a setting, results are marked if always is true
+// or the caller is one of Drawbridge's own models.
 func ShouldMark(caller drawbridge.Caller, row *bool, always bool) bool {
 	if row != nil {
 		return *row
@@ -29,25 +29,28 @@ func ShouldMark(caller drawbridge.Caller, row *bool, always bool) bool {
 	return always || caller.Kind == drawbridge.Agent
 }
 
-// An Inspector returns a text in the form that a model may read, and the rules that the text matched.
+// An Inspector examines a text of a result. It returns the text that a model may read, and the names of the rules that
+// the text matched.
 type Inspector func(text string) (shown string, rules []string)
 
 // A marker marks the texts of one result. It is not safe for concurrent use.
 type marker struct {
-	// word is unpredictable. server and tool are the names in the first line, as returned by safeName.
+	// word is the unpredictable word of both marker lines. server and tool are the names in the first line, as returned
+	// by safeName.
 	word, server, tool string
 	// isAppPage reports whether the result is a page of MCP Apps.
 	isAppPage bool
 	inspector Inspector
-	// met contains each rule that a text of the result matched, once.
+	// met contains the name of each rule that a text of the result matched, without duplicates.
 	met []string
-	// texts are the marked texts of the result, in order. They are stored in room while they are few.
+	// texts are the marked texts of the result, in order. room is their storage as long as there are at most four.
 	texts []string
 	room  [4]string
 }
 
-// newMarker returns a marker for one result, with its own word. tool is the called tool, or the URI of a resource. look
-// inspects each text, and the first line of the text names the matched rules. If look is nil, texts are not inspected.
+// newMarker returns a marker for one result, with its own word. tool is the name of the called tool, or the URI of the
+// resource that was read. look inspects each text, and the line before the text names the matched rules. If look is
+// nil, texts are not inspected.
 func newMarker(word string, server drawbridge.ServerID, tool string, look Inspector) *marker {
 	return &marker{word: word, server: safeName(string(server)), tool: safeName(tool),
 		isAppPage: strings.HasPrefix(tool, "ui://"), inspector: look}
@@ -60,10 +63,11 @@ const (
 	defusedPrefix = `[TOOL_OUTPUT\u003a\u003a`
 )
 
-// maxSafeName limits the length of a name in a line, in bytes.
+// maxSafeName is the maximum length of a name in a marker line, in bytes.
 const maxSafeName = 128
 
-// safeName returns a name in which each character that could end the line or imitate its end is replaced by "_".
+// safeName returns the name with each character that could end the marker line, or imitate the end of the line,
+// replaced by "_".
 func safeName(name string) string {
 	inLine := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' ||
@@ -106,7 +110,8 @@ func (f *marker) appendMarked(dst []byte, text string) []byte {
 	return append(dst, `::END]"`...)
 }
 
-// inspect returns a text in the form that a model may read, and stores the rules that the text matched in f.met.
+// inspect returns a text in the form that a model may read, and the rules that the text matched. It also adds these
+// rules to f.met.
 func (f *marker) inspect(text string) (shown string, rules []string) {
 	if f.inspector == nil {
 		return text, nil
@@ -178,12 +183,12 @@ func isInvisible(r rune) bool {
 		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// markerLinesSize is the usual size of the two lines of a marker, in bytes.
+// markerLinesSize is the usual size of both lines of a marker together, in bytes.
 const markerLinesSize = 144
 
-// markResult returns the result of a method with every text marked. It marks the content of a tool's result, also
-// inside a task, and the contents of a resource that is not a page. Prompts are inspected but not marked, since a
-// person chose them. If rules matched, the result names them in its "_meta".
+// markResult returns the result of a method with its texts marked. It marks the content of a tool's result, also inside
+// a task, and the contents of a resource that is not a page of MCP Apps. Texts of prompts are inspected but not marked,
+// since a person chose the prompt. If rules matched, the result names them in its "_meta".
 func (f *marker) markResult(method string, result json.RawMessage) json.RawMessage {
 	result = f.appendResult(make([]byte, 0, len(result)+markerLinesSize), method, result)
 	f.inspectJoined()
@@ -193,8 +198,8 @@ func (f *marker) markResult(method string, result json.RawMessage) json.RawMessa
 	return rawjson.Apply(result, rawjson.Put(rawjson.AppendStrings(nil, f.met...), "_meta", mcp.MetaFlagged))
 }
 
-// inspectJoined inspects consecutive texts as one text, because a model reads them as one and an instruction may span
-// two. Of each long text it inspects only the beginning and the end.
+// inspectJoined inspects all marked texts of the result joined to one text. A model reads them together, so an injected
+// instruction may begin in one text and end in the next. Of each long text it inspects only the beginning and the end.
 func (f *marker) inspectJoined() {
 	const edge = 512
 	if len(f.texts) < 2 {
@@ -211,7 +216,7 @@ func (f *marker) inspectJoined() {
 	f.inspect(all.String())
 }
 
-// appendResult appends the result with its texts marked, or inspected for a prompt.
+// appendResult appends the result with its texts marked. For a prompt, the texts are inspected but not marked.
 func (f *marker) appendResult(dst []byte, method string, result json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, result, func(dst []byte, m rawjson.Member) []byte {
 		switch {
@@ -228,8 +233,8 @@ func (f *marker) appendResult(dst []byte, method string, result json.RawMessage)
 	})
 }
 
-// appendEach appends a list with each element replaced by the output of one. An object in place of a list counts as its
-// only element, because some parsers accept it.
+// appendEach appends a list in which each element is replaced by the output of the function one. If list is a single
+// object instead, appendEach treats the object as the only element, because some parsers accept it.
 func appendEach(dst []byte, list json.RawMessage, one func([]byte, json.RawMessage) []byte) []byte {
 	if isObject(list) {
 		return one(dst, list)
@@ -237,7 +242,8 @@ func appendEach(dst []byte, list json.RawMessage, one func([]byte, json.RawMessa
 	return rawjson.AppendArrayFunc(dst, list, one)
 }
 
-// markError returns an error object with its message marked. The caller has already inspected the texts of the error.
+// markError returns an error object with its message marked. It inspects only the message; the caller must inspect the
+// other texts.
 func (f *marker) markError(raw json.RawMessage) json.RawMessage {
 	return rawjson.AppendObjectFunc(make([]byte, 0, len(raw)+markerLinesSize), raw,
 		func(dst []byte, m rawjson.Member) []byte {
@@ -250,7 +256,8 @@ func (f *marker) markError(raw json.RawMessage) json.RawMessage {
 		})
 }
 
-// appendMessage inspects the texts in a message of a prompt. The message has one or several content blocks.
+// appendMessage appends a message of a prompt after inspecting its texts. The message has one or several content
+// blocks. A text is replaced by the form that a model may read.
 func (f *marker) appendMessage(dst []byte, message json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, message, func(dst []byte, m rawjson.Member) []byte {
 		switch {
@@ -263,7 +270,7 @@ func (f *marker) appendMessage(dst []byte, message json.RawMessage) []byte {
 	})
 }
 
-// appendInspected inspects the texts of a content block and of a resource in the block.
+// appendInspected appends a content block after inspecting its texts, and the texts of a resource in the block.
 func (f *marker) appendInspected(dst []byte, block json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, block, func(dst []byte, m rawjson.Member) []byte {
 		if isNamed(m, "resource") {
@@ -280,7 +287,7 @@ func (f *marker) appendInspected(dst []byte, block json.RawMessage) []byte {
 	})
 }
 
-// appendBlock marks the texts of a content block, and of the resource in the block.
+// appendBlock appends a content block with its texts marked, and the texts of a resource in the block.
 func (f *marker) appendBlock(dst []byte, block json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, block, func(dst []byte, m rawjson.Member) []byte {
 		if isNamed(m, "resource") {
@@ -295,8 +302,8 @@ func (f *marker) appendObject(dst []byte, object json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, object, f.appendMember)
 }
 
-// appendMember appends a member. It marks a member "text", also if the name is repeated, since parsers disagree about
-// which member counts. Other members are not changed.
+// appendMember appends a member of an object. A member "text" is marked. If the name is repeated, each such member is
+// marked, since parsers disagree about which member counts. Other members are not changed.
 func (f *marker) appendMember(dst []byte, m rawjson.Member) []byte {
 	if isNamed(m, "text") {
 		if text, ok := rawjson.DecodeString(m.Value); ok {

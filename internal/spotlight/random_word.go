@@ -8,8 +8,8 @@ import (
 const (
 	// wordLength is the number of letters of a word. Each letter has five random bits, so a word has 130.
 	wordLength = 26
-	// wordBatch is the number of words that are generated at once. Reading random bytes takes longer than the rest of a
-	// marker.
+	// wordBatch is the number of words for which random bytes are read at once. Reading random bytes takes longer than
+	// the rest of the work for a marker.
 	wordBatch = 32
 )
 

@@ -19,31 +19,33 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A HeldResult is a result that its caller does not get.
+// A HeldResult is a result that matched a rule and is therefore withheld from its caller.
 type HeldResult struct {
 	// Principal is the caller, Card the called name, and Method the MCP method.
 	Principal, Card, Method string
 	Server                  drawbridge.ServerID
-	// Rules are the rules that the result matched. Result is the whole result as the server sent it, with public URIs.
+	// Rules are the names of the rules that the result matched. Result is the whole result of the server. Its URIs are
+	// already replaced by those that the gateway shows to clients.
 	Rules  []string
 	Result json.RawMessage
 }
 
 // A ResultHolder stores results for a person to read.
 type ResultHolder interface {
-	// Hold stores a result and returns the id by which a person finds it. After an error the result is lost, and the
-	// caller still does not get it.
+	// Hold stores a result and returns the id by which a person finds the result. If Hold returns an error, the result
+	// is lost, and the caller still does not get it.
 	Hold(ctx context.Context, h HeldResult) (id string, err error)
 }
 
-// A ResultGuard marks, inspects and holds the results of servers before they are sent to the caller. MarkFor is
+// A ResultGuard marks, inspects and withholds the results of servers before they are sent to the caller. MarkFor is
 // required. RecordAction is required if Inspect is set, and Log if Holder is set. The other fields may be nil.
 type ResultGuard struct {
-	// MarkFor reports whether the caller gets marked results of servers without their own setting.
+	// MarkFor reports whether the caller gets marked results of servers whose configuration has no mark setting.
 	MarkFor func(drawbridge.Caller) bool
 	Inspect Inspector
 	Holder  ResultHolder
-	// RecordAction logs a finding in a result of a server's tool. rule is "held" or "flagged".
+	// RecordAction logs that a result of a server's tool matched rules. rule is "held" if the result was withheld, and
+	// "flagged" otherwise. why names the matched rules.
 	RecordAction func(server drawbridge.ServerID, tool, rule, why string)
 	Log          *slog.Logger
 	// Scanner examines results after they were sent to the caller, for servers with the setting Scan.
@@ -53,23 +55,24 @@ type ResultGuard struct {
 	seenTexts seenTexts
 }
 
-// A ResultFilter processes one result. The zero value changes nothing.
+// A ResultFilter processes the result of one call. The zero value returns the result unchanged.
 type ResultFilter struct {
 	guard        *ResultGuard
 	call         drawbridge.Call
 	server       drawbridge.ServerID
 	card, tool   string
 	marks, holds bool
-	// scans reports whether the result is examined after it was sent to the caller.
+	// scans reports whether the Scanner examines the result after it was sent to the caller.
 	scans bool
 }
 
-// A ResultTreatment contains the settings of a server for its results. In the zero value the guard decides about
-// marking.
+// A ResultTreatment contains the settings of a server for its results. The zero value leaves marking to MarkFor of the
+// [ResultGuard].
 type ResultTreatment struct {
 	// Mark determines whether results are marked, see [ShouldMark].
 	Mark *bool
-	// Hold withholds results that match a rule. Scan examines results after they were sent to the caller.
+	// Hold withholds results that match a rule. Scan examines results after they were sent to the caller; it has no
+	// effect if Hold is set.
 	Hold, Scan bool
 }
 
@@ -80,8 +83,8 @@ func (d *ResultGuard) FilterFor(call drawbridge.Call, server drawbridge.ServerID
 	return ResultFilter{d, call, server, card, tool, marks, t.Hold, t.Scan && !t.Hold && d.Scanner != nil}
 }
 
-// Apply returns the result in the form that the caller gets. The error is a *drawbridge.Fault for a result that is
-// held.
+// Apply returns the result in the form that the caller gets. If the result is withheld, Apply returns a
+// *drawbridge.Fault.
 func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
 	if !p.marks && !p.holds {
 		p.scanLater(ctx, result, false, nil)
@@ -107,7 +110,8 @@ func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.R
 	return shown, nil
 }
 
-// scanLater adds the result of a server to the scanner's queue. known are the rules that are logged already.
+// scanLater adds the result of a server to the scanner's queue. known are the names of the rules that Apply has already
+// logged for the result.
 func (p ResultFilter) scanLater(ctx context.Context, result json.RawMessage, isError bool, known []string) {
 	if !p.scans {
 		return
@@ -125,8 +129,9 @@ func (p ResultFilter) newMarker() *marker {
 		p.guard.Inspect))
 }
 
-// ApplyToError returns the error that the caller of a failed call gets. The server's texts are marked like the texts of
-// a result. The error is held if they match a rule.
+// ApplyToError returns the error that the caller of a failed call gets. The server's texts in the error are inspected
+// and marked like the texts of a result. If they match a rule and results of the server are held, the error is
+// withheld.
 func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	fault, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || len(fault.Raw) == 0 {
@@ -155,8 +160,8 @@ func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	return &shown
 }
 
-// holdBack stores a result that is withheld and returns a fault. The fault contains the matched rules and the command
-// to read the result, and no text of the server.
+// holdBack stores a withheld result and returns the fault that the caller gets in its place. The fault names the
+// matched rules and the command with which a person can read the result. It contains no text of the server.
 func (p ResultFilter) holdBack(ctx context.Context, met []string, result json.RawMessage) error {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: fmt.Sprintf("%s %.200s",
@@ -179,8 +184,9 @@ func (p ResultFilter) holdBack(ctx context.Context, met []string, result json.Ra
 	return f
 }
 
-// inspectUnmarked inspects the texts of a result that are not marked, including member names. These are structured
-// content, "_meta", descriptions of links, the status of a task, and misplaced members.
+// inspectUnmarked inspects those texts of a result that markResult does not mark, including member names. Examples are
+// structured content, "_meta", descriptions of links, the status of a task, and members in places that the protocol
+// does not define.
 func (f *marker) inspectUnmarked(method string, result json.RawMessage) {
 	if !isObject(result) {
 		f.inspectTexts(result)
@@ -205,7 +211,8 @@ func (f *marker) inspectUnmarked(method string, result json.RawMessage) {
 	}
 }
 
-// eachElement calls look for each object of a list, and inspects all texts of any other value.
+// eachElement calls look for each object of a list. It inspects all texts of an element that is not an object, and of a
+// value that is not a list. A single object is treated as a list of one element.
 func (f *marker) eachElement(list json.RawMessage, look func(json.RawMessage)) {
 	if isObject(list) {
 		look(list)
@@ -229,7 +236,8 @@ func isNamed(m rawjson.Member, name string) bool { return m.HasName(name) || m.R
 
 func isObject(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }
 
-// inspectMessage inspects a message of a prompt, except the texts of its content blocks.
+// inspectMessage inspects a message of a prompt, except the "text" members of its content blocks, which markResult
+// inspects.
 func (f *marker) inspectMessage(message json.RawMessage) {
 	for m := range rawjson.Members(message) {
 		switch {
@@ -244,7 +252,8 @@ func (f *marker) inspectMessage(message json.RawMessage) {
 	}
 }
 
-// inspectBlock inspects a content block and a resource in the block, except for their "text" members.
+// inspectBlock inspects a content block and a resource in the block, except their "text" members, which markResult
+// inspects.
 func (f *marker) inspectBlock(block json.RawMessage) {
 	for m := range rawjson.Members(block) {
 		if isNamed(m, "resource") && isObject(m.Value) {
@@ -255,7 +264,8 @@ func (f *marker) inspectBlock(block json.RawMessage) {
 	}
 }
 
-// inspectObject inspects an object, except for its "text" members. Base64 data is inspected if it contains text.
+// inspectObject inspects an object, except its "text" members, which markResult inspects. Base64 data is decoded, and
+// inspected if it is text.
 func (f *marker) inspectObject(object json.RawMessage) {
 	for m := range rawjson.Members(object) {
 		f.inspectMember(m)
@@ -275,8 +285,8 @@ func (f *marker) inspectMember(m rawjson.Member) {
 	}
 }
 
-// decodeTextBytes returns the text in Base64 bytes, whatever their declared type. It returns "" for images, audio and
-// other binary data.
+// decodeTextBytes decodes a JSON string of Base64. It returns the decoded bytes if they are text, whatever media type
+// the server declares. It returns "" for images, audio and other binary data.
 func decodeTextBytes(value json.RawMessage) string {
 	const enough = 2048 // characters that suffice to detect images and audio
 	code, _ := rawjson.DecodeString(value)
@@ -304,8 +314,8 @@ func decodeBase64(code string) []byte {
 	return out[:n]
 }
 
-// utf16Decoder returns a decoder for bytes that begin like UTF-16, with a byte order mark or with ASCII letters. It
-// returns nil for other bytes.
+// utf16Decoder returns a decoder if head, the beginning of some bytes, is probably UTF-16. That is the case if head
+// begins with a byte order mark, or if most of its 16-bit units have a zero high byte. For other bytes it returns nil.
 func utf16Decoder(head []byte) func([]byte) string {
 	little, big, all := 0, 0, len(head)/2
 	for i := 0; i+1 < len(head); i += 2 {
@@ -356,7 +366,8 @@ func (f *marker) inspectTexts(value json.RawMessage) {
 	}
 }
 
-// isProtocolWord reports whether a text is a constant of the protocol. Nearly all results contain such constants.
+// isProtocolWord reports whether a text is a constant of the protocol. Nearly all results contain such constants, so
+// they are not inspected.
 func isProtocolWord(text string) bool {
 	switch text {
 	case "type", "text", "image", "audio", "resource", "resource_link", "uri", "mimeType", "structuredContent",

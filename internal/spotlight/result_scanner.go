@@ -13,22 +13,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Limits of the results that wait for a [ResultScanner]. One server may use at most half of each limit, so that it
-// cannot prevent the examination of other servers' results.
+// Limits of the queue of a [ResultScanner]. One server may use at most half of each limit, so that it cannot prevent
+// the examination of other servers' results.
 const (
 	maxWaitingResults = 1024
 	maxWaitingBytes   = 32 << 20
 )
 
 const (
-	// scanDelay is the time from the first waiting result to its examination. Several calls in sequence wake the
-	// scanner only once. The scanner runs after the result was sent to the caller.
+	// scanDelay is the time that the scanner waits after a result is added to the empty queue. Results that arrive in
+	// this time are examined together, so a series of calls wakes the scanner only once.
 	scanDelay = 20 * time.Millisecond
-	// maxScanBatch is the number of results after which findings are stored, even if more results wait.
+	// maxScanBatch is the number of examined results after which findings are stored, even if more results are in the
+	// queue.
 	maxScanBatch = 256
-	// countInterval is the longest time for which counters without findings stay in memory.
+	// countInterval is the longest time for which counts stay in memory if no result matched a rule. After a match they
+	// are stored at once.
 	countInterval = 10 * time.Second
-	// recordTimeout limits the time to store findings. Storing continues when the process is about to end.
+	// recordTimeout is the maximum time to store findings. The end of the scanner's context does not interrupt storing.
 	recordTimeout = 5 * time.Second
 )
 
@@ -37,18 +39,19 @@ type Finder func(text string) (excerpt string, rules []string)
 
 // A FlaggedResult is a result that was sent to its caller and matched rules.
 type FlaggedResult struct {
-	// CallID identifies the call in the audit log; empty without an audit log.
+	// CallID identifies the call in the audit log. It is empty if there is no audit log.
 	CallID string
 	// Principal is the caller, Card the called name, and Method the MCP method. Tool is the name that the server uses.
 	Principal, Card, Tool, Method string
 	// Rules are the rules that the result matched. Excerpt is an excerpt of the first match, in printable form.
 	Rules   []string
 	Excerpt string
-	// Recorded reports whether the audit log already contains these rules, because the result was marked.
+	// Recorded reports whether the audit log already contains these rules. That is the case if they also matched when
+	// the result was marked.
 	Recorded bool
 }
 
-// ScanCounts are the numbers of a server's results.
+// ScanCounts counts the results of one server that were submitted to a [ResultScanner].
 type ScanCounts struct {
 	// Scanned is the number of examined results. Flagged is the number of examined results that matched rules.
 	Scanned, Flagged int
@@ -58,18 +61,18 @@ type ScanCounts struct {
 
 // A ScanRecorder stores the findings of a [ResultScanner] for a person to read.
 type ScanRecorder interface {
-	// RecordScans adds the counts and the flagged results of a server.
+	// RecordScans stores the flagged results of a server, and adds counts to the stored counts of the server.
 	RecordScans(ctx context.Context, server drawbridge.ServerID, counts ScanCounts, flagged []FlaggedResult) error
 }
 
 // A ResultScanner examines results after they were sent to their callers. It does not change or delay results. Results
-// wait in a queue of limited size; results that do not fit are only counted. It is safe for concurrent use. A nil
-// ResultScanner examines nothing.
+// wait in a queue of limited size; results that do not fit are counted as skipped and not examined. It is safe for
+// concurrent use. A nil ResultScanner examines nothing.
 type ResultScanner struct {
 	find     Finder
 	recorder ScanRecorder
 	log      *slog.Logger
-	// wake contains an element when results are waiting.
+	// wake receives an element when a result is added to the empty queue.
 	wake chan struct{}
 
 	// mu guards the queue and the counters.
@@ -79,7 +82,8 @@ type ResultScanner struct {
 	loads  map[drawbridge.ServerID]*serverLoad
 	closed bool
 
-	// scanning is locked while results are examined and stored. It guards clean and flagged.
+	// scanning is locked while results are examined and stored. It guards clean and flagged. clean contains the hashes
+	// of results that matched no rule, by server. flagged contains the flagged results that are not stored yet.
 	scanning sync.Mutex
 	clean    seenTexts
 	flagged  map[drawbridge.ServerID][]FlaggedResult
@@ -90,18 +94,20 @@ type waitingResult struct {
 	server drawbridge.ServerID
 	about  FlaggedResult
 	result json.RawMessage
-	// isError reports whether result is an error object. known are the rules that the audit log already contains.
+	// isError reports whether result is an error object. known are the names of the rules that the audit log already
+	// contains for this result.
 	isError bool
 	known   []string
 }
 
-// A serverLoad is the number and size of one server's results in the queue, and its counts that are not stored yet.
+// A serverLoad contains the number and the total size of one server's results in the queue, and its counts that are not
+// stored yet.
 type serverLoad struct {
 	results, bytes int
 	counts         ScanCounts
 }
 
-// NewResultScanner returns a scanner. The logger receives results that could not be examined or stored.
+// NewResultScanner returns a scanner. It logs an error if a result cannot be examined or stored.
 func NewResultScanner(find Finder, recorder ScanRecorder, log *slog.Logger) *ResultScanner {
 	return &ResultScanner{find: find, recorder: recorder, log: log, wake: make(chan struct{}, 1),
 		loads: map[drawbridge.ServerID]*serverLoad{}, flagged: map[drawbridge.ServerID][]FlaggedResult{}}
@@ -137,7 +143,7 @@ func (s *ResultScanner) submit(w waitingResult) {
 	}
 }
 
-// loadOf returns the load of a server, and creates it if necessary. The caller holds mu.
+// loadOf returns the serverLoad of a server, and creates it if necessary. The caller must have locked mu.
 func (s *ResultScanner) loadOf(server drawbridge.ServerID) *serverLoad {
 	load := s.loads[server]
 	if load == nil {
@@ -189,8 +195,8 @@ func (s *ResultScanner) Run(ctx context.Context) error {
 	}
 }
 
-// Close examines the waiting results until ctx ends, counts the rest as skipped, and stores all findings. Results
-// submitted later are not examined. Close may be called more than once.
+// Close examines the results in the queue until ctx ends, counts the rest as skipped, and stores all findings. Results
+// submitted after Close are counted as skipped. Close may be called more than once.
 func (s *ResultScanner) Close(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -205,7 +211,7 @@ func (s *ResultScanner) Close(ctx context.Context) error {
 	return s.recordScans(ctx)
 }
 
-// scanWaiting examines the waiting results until ctx ends, and stores the findings.
+// scanWaiting examines the results in the queue until ctx ends, and stores the findings.
 func (s *ResultScanner) scanWaiting(ctx context.Context) {
 	for n := 1; ctx.Err() == nil; n++ {
 		w, ok := s.next()
@@ -221,7 +227,8 @@ func (s *ResultScanner) scanWaiting(ctx context.Context) {
 	}
 }
 
-// scan examines one result.
+// scan examines one result and counts it. A result that matched a rule is added to flagged. A result whose hash is in
+// clean is not examined again.
 func (s *ResultScanner) scan(w waitingResult) {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()
@@ -244,8 +251,8 @@ func (s *ResultScanner) scan(w waitingResult) {
 	s.count(w.server, counts)
 }
 
-// examine sets the findings of a result in to, and reports whether there are any. It examines the same texts that are
-// examined for a server whose results are held.
+// examine examines one result and reports whether it matched a rule. It sets Rules, Excerpt and Recorded of to. It
+// examines the same texts that are examined before a result is withheld.
 func (s *ResultScanner) examine(w waitingResult, to *FlaggedResult) bool {
 	f := newMarker("", w.server, w.about.Tool, func(text string) (string, []string) {
 		excerpt, rules := s.find(text)
@@ -265,7 +272,8 @@ func (s *ResultScanner) examine(w waitingResult, to *FlaggedResult) bool {
 	return len(f.met) > 0
 }
 
-// hash returns a hash of the result and of all properties that affect its examination.
+// hash returns a hash of the result and of the properties on which its examination depends: the method, and whether it
+// is an error or a page.
 func (w waitingResult) hash() (sum textHash) {
 	h := sha256.New()
 	kind := w.about.Method
@@ -281,7 +289,7 @@ func (w waitingResult) hash() (sum textHash) {
 	return sum
 }
 
-// count adds to the counts of a server.
+// count adds n to the counts of a server.
 func (s *ResultScanner) count(server drawbridge.ServerID, n ScanCounts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +299,7 @@ func (s *ResultScanner) count(server drawbridge.ServerID, n ScanCounts) {
 	c.Skipped += n.Skipped
 }
 
-// recordFindings stores all counts and findings if there are flagged results.
+// recordFindings stores all counts and flagged results, if there is at least one flagged result.
 func (s *ResultScanner) recordFindings(ctx context.Context) {
 	s.scanning.Lock()
 	found := len(s.flagged) > 0
@@ -301,8 +309,8 @@ func (s *ResultScanner) recordFindings(ctx context.Context) {
 	}
 }
 
-// recordScans stores the counts and the flagged results of all servers. If they cannot be stored, they are logged and
-// discarded. Otherwise a full store would also fill the memory.
+// recordScans stores the counts and the flagged results of all servers. If they cannot be stored, it logs an error and
+// discards them, so that a full disk does not also fill the memory.
 func (s *ResultScanner) recordScans(ctx context.Context) error {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()
@@ -321,7 +329,8 @@ func (s *ResultScanner) recordScans(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// takeCounts returns the counts that are not stored yet and resets them. It removes servers without waiting results.
+// takeCounts returns the counts that are not stored yet and resets them. It also removes the serverLoad of each server
+// that has no result in the queue.
 func (s *ResultScanner) takeCounts() map[drawbridge.ServerID]ScanCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()

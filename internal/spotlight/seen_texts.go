@@ -7,29 +7,30 @@ import (
 )
 
 const (
-	// hashesPerPrincipal is the number of hashes stored for a principal, indexed by the first byte of the hash.
+	// hashesPerPrincipal is the number of hashes stored for a principal: one for each value of the hash's first byte.
 	hashesPerPrincipal = 256
-	// maxSeenText limits the length of a text whose hash is stored, in bytes. Servers seldom repeat longer texts.
+	// maxSeenText is the maximum length of a text whose hash is stored, in bytes. Servers seldom repeat longer texts.
 	maxSeenText = 4 << 10
-	// maxSeenPrincipals limits the principals with hashes. The first principals are stored and none is evicted. An
-	// eviction would reveal to a principal that another one exists.
+	// maxSeenPrincipals is the maximum number of principals with stored hashes. Texts for later principals are always
+	// inspected. No principal is evicted, because the timing would reveal to it that another principal exists.
 	maxSeenPrincipals = 256
 )
 
-// seenTexts stores the hashes of texts that need no change and match no rule. So a repeated text is inspected only
-// once. It does not store the texts. Each principal has its own hashes, so that timing does not reveal the results of
-// others. The zero value is empty. It is safe for concurrent use.
+// seenTexts stores the hashes of texts that an [Inspector] returned unchanged and without a matched rule. A repeated
+// text is therefore inspected only once. The texts are not stored. Each principal has its own hashes, so that timing
+// does not reveal the results of other principals. The zero value is empty. It is safe for concurrent use.
 type seenTexts struct {
 	mu  sync.RWMutex
 	all map[string]*seenHashes
 }
 
-// seenHashes holds the hashes of one principal, each at the index of its first byte.
+// seenHashes contains the hashes of one principal. The index of a hash is its first byte.
 type seenHashes [hashesPerPrincipal]atomic.Pointer[textHash]
 
 type textHash [sha256.Size]byte
 
-// forPrincipal returns the hashes of a principal. It returns nil for a new principal if there are too many principals.
+// forPrincipal returns the hashes of a principal. It returns nil for a new principal if there are already
+// maxSeenPrincipals principals.
 func (s *seenTexts) forPrincipal(principal string) *seenHashes {
 	s.mu.RLock()
 	own := s.all[principal]
@@ -50,8 +51,8 @@ func (s *seenTexts) forPrincipal(principal string) *seenHashes {
 	return own
 }
 
-// skipSeen returns an Inspector that calls look only for texts that look has not yet passed for the principal. It
-// returns nil if look is nil.
+// skipSeen returns an Inspector that calls look only for new texts. A text is not new if look already returned it
+// unchanged for the principal, without a matched rule. If look is nil, skipSeen returns nil.
 func (s *seenTexts) skipSeen(principal string, look Inspector) Inspector {
 	if look == nil {
 		return nil

@@ -26,23 +26,9 @@ const (
 	maxServers, maxNamed = 40, 12
 )
 
-// SearchCards returns the cards of find_tools and call_tool. Their descriptions name no servers, so they are the same
-// for every caller.
-func SearchCards() []drawbridge.Spec {
-	v := &CardView{finder: &Finder{}}
-	own := func(name, title, summary string, definition json.RawMessage) drawbridge.Spec {
-		return drawbridge.Spec{Name: drawbridge.CardName(name), Tool: name, Title: title, Summary: summary,
-			Definition: definition}
-	}
-	return []drawbridge.Spec{
-		own(FindToolsName, findTitle, "Finds tools for a task.", v.findToolsDefinition()),
-		own(CallToolName, callTitle, "Calls a tool by its name.", v.callToolDefinition()),
-	}
-}
-
-// ShortListHint is the text for clients, in the gateway's instructions, which explains that most tools are not
+// shortListHint is the text for clients, in the gateway's instructions, which explains that most tools are not
 // listed.
-const ShortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by task, and " +
+const shortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by task, and " +
 	CallToolName + " calls them.\n"
 
 const (

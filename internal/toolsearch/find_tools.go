@@ -96,19 +96,27 @@ func (v *CardView) similarNames(ctx context.Context, name string) (names []strin
 	return names
 }
 
-// AnswerFindTools returns the result of find_tools. If the arguments are invalid, the result has isError and
-// describes the error, so that the model can correct its call.
-func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessage) drawbridge.Result {
-	query, limit := rawjson.GetString(arguments, "query"), defaultLimit
+// readSearchArguments returns the query and the limit of a search. problem describes invalid arguments, for the model.
+func readSearchArguments(arguments json.RawMessage, defaultLimit int) (query string, limit int, problem string) {
+	query, limit = rawjson.GetString(arguments, "query"), defaultLimit
 	if raw := rawjson.Get(arguments, "limit"); raw != nil && string(raw) != "null" {
 		n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
 		if err != nil || n != n {
-			return errorResult("limit must be a whole number from 1 to " + strconv.Itoa(maxLimit) + ".")
+			return "", 0, "limit must be a whole number from 1 to " + strconv.Itoa(maxLimit) + "."
 		}
 		limit = int(min(max(n, 1), maxLimit))
 	}
 	if raw := rawjson.Get(arguments, "query"); raw != nil && raw[0] != '"' {
-		return errorResult("query must be a text that describes the task, such as \"list open pull requests\".")
+		return "", 0, "query must be a text that describes the task, such as \"list open pull requests\"."
+	}
+	return query, limit, ""
+}
+
+// answerFindTools returns the result of find_tools.
+func (v *CardView) answerFindTools(ctx context.Context, arguments json.RawMessage) drawbridge.Result {
+	query, limit, problem := readSearchArguments(arguments, defaultLimit)
+	if problem != "" {
+		return errorResult(problem)
 	}
 	most := v.finder.options.TopK
 	if most > 0 {
@@ -123,6 +131,19 @@ func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessag
 	return drawbridge.Result{Raw: rawjson.Apply(nil,
 		rawjson.Put(textContent(describeHits(query, hits, more, matched)), "content"),
 		rawjson.Put(encodeHits(hits, more), "structuredContent"))}
+}
+
+// describeDefinition writes members of a definition for the model.
+func describeDefinition(b *strings.Builder, definition json.RawMessage, members ...string) {
+	labels := map[string]string{"inputSchema": "arguments", "outputSchema": "result"}
+	for _, member := range members {
+		raw := rawjson.Get(definition, member)
+		if text, ok := rawjson.DecodeString(raw); ok {
+			fmt.Fprintf(b, "%s\n", lineIndenter.Replace(strings.TrimSpace(text)))
+		} else if raw != nil {
+			fmt.Fprintf(b, "%s: %s\n", labels[member], raw)
+		}
+	}
 }
 
 // describeHits returns a text for the model about the hits. It contains the name, the reason, the description and the
@@ -144,14 +165,7 @@ func describeHits(query string, hits, more []Hit, matched bool) string {
 			fmt.Fprintf(&b, " (%s)", h.Reason)
 		}
 		b.WriteString("\n")
-		for _, part := range []string{"description", "inputSchema"} {
-			raw := rawjson.Get(h.Spec.Definition, part)
-			if text, ok := rawjson.DecodeString(raw); ok {
-				fmt.Fprintf(&b, "%s\n", lineIndenter.Replace(strings.TrimSpace(text)))
-			} else if raw != nil {
-				fmt.Fprintf(&b, "arguments: %s\n", raw)
-			}
-		}
+		describeDefinition(&b, h.Spec.Definition, "description", "inputSchema")
 	}
 	if len(more) > 0 {
 		b.WriteString("\nLess likely: ")

@@ -34,6 +34,8 @@ const (
 	// Auto is like Search if the definitions of the tools that are not pinned have more than SearchAbove tokens.
 	// Otherwise it is like Direct.
 	Auto Mode = "auto"
+	// Code lists the pinned tools, search_tools, describe_tools and run_python, whose scripts call the other tools.
+	Code Mode = "code"
 )
 
 // Options are the options of a Finder. With the zero value, all tools are listed, and searches use words and the
@@ -138,7 +140,7 @@ func New(o Options) *Finder {
 
 // MayShorten reports whether the mode is Search or Auto, so that callers may get the short list. In these modes the
 // names find_tools and call_tool are reserved for the search tools.
-func (f *Finder) MayShorten() bool { return f.options.Mode == Search || f.options.Mode == Auto }
+func (f *Finder) MayShorten() bool { return f.options.Mode != "" && f.options.Mode != Direct }
 
 // ServesCaller reports whether the caller can call find_tools and call_tool. In the mode Direct, only agents can,
 // unless Options.Disabled is set.
@@ -192,7 +194,7 @@ func (f *Finder) newView(c *callerClass, version uint64, specs []drawbridge.Spec
 // f.mu.
 func (f *Finder) usesShortList(key string, tokens int) bool {
 	if f.options.Mode != Auto {
-		return f.options.Mode == Search
+		return f.options.Mode == Search || f.options.Mode == Code
 	}
 	bound := f.options.SearchAbove
 	if f.searching.Contains(key) {
@@ -209,7 +211,8 @@ func (f *Finder) usesShortList(key string, tokens int) bool {
 // isPinned reports whether a tool is always listed by tools/list, even if the other tools must be searched for. This
 // includes tools that are hidden from models: clients call them for their user interface, and they cost no tokens.
 func (f *Finder) isPinned(s drawbridge.Spec) bool {
-	return s.AppOnly || slices.ContainsFunc(f.options.AlwaysListed, func(glob string) bool {
+	isRunPython := f.options.Mode == Code && s.Server == "" && s.Name == RunPythonName
+	return isRunPython || s.AppOnly || slices.ContainsFunc(f.options.AlwaysListed, func(glob string) bool {
 		ok, err := path.Match(glob, string(s.Name))
 		return ok && err == nil
 	})
@@ -246,9 +249,16 @@ func (v *CardView) IsShort() bool { return v.isShort }
 func (v *CardView) ShortList() []json.RawMessage {
 	v.once.Do(func() {
 		for _, s := range v.specs {
-			if v.finder.isPinned(s) {
+			if v.finder.isPinned(s) && s.Name != RunPythonName {
 				v.list = append(v.list, s.Definition)
 			}
+		}
+		if v.finder.options.Mode == Code {
+			v.list = append(v.list, searchToolsDefinition(), describeToolsDefinition())
+			if i, ok := v.places[RunPythonName]; ok {
+				v.list = append(v.list, v.runPythonDefinition(v.specs[i].Definition))
+			}
+			return
 		}
 		v.list = append(v.list, v.findToolsDefinition(), v.callToolDefinition())
 	})

@@ -109,7 +109,7 @@ func FuzzAnswer(f *testing.F) {
 		if len(arguments) > 0 && rawjson.Valid([]byte(arguments)) != nil {
 			return // what is not JSON does not come here
 		}
-		raw := v.AnswerFindTools(t.Context(), json.RawMessage(arguments)).Raw
+		raw := v.AnswerSearch(t.Context(), toolsearch.FindToolsName, json.RawMessage(arguments)).Raw
 		if err := rawjson.Valid(raw); err != nil || !json.Valid(raw) {
 			t.Fatalf("%s is answered %s: %v", arguments, raw, err)
 		}
@@ -286,7 +286,7 @@ func TestADescriptionDoesNotPassForAnotherTool(t *testing.T) {
 	v := toolsearch.New(toolsearch.Options{Mode: toolsearch.Search}).View("a", 1,
 		func() []drawbridge.Spec { return []drawbridge.Spec{bad, spec("b", "send_mail", "Sends mail.")} })
 	text := ""
-	for block := range rawjson.Elements(rawjson.Get(v.AnswerFindTools(t.Context(),
+	for block := range rawjson.Elements(rawjson.Get(v.AnswerSearch(t.Context(), toolsearch.FindToolsName,
 		json.RawMessage(`{"query":"mail"}`)).Raw, "content")) {
 		text += rawjson.GetString(block, "text")
 	}

@@ -125,7 +125,7 @@ func (v *CardView) buildDefinitions(chosen []bool) Definitions {
 		}
 	}
 	if d.LeftOut > 0 {
-		own := SearchCards()[0]
+		own := v.finder.SearchCards()[0]
 		own.Definition = v.findToolsDefinition()
 		d.Cards = append(d.Cards, own)
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A Run is a run that changed files.
+// A Run describes a run that changed files. A run is a sequence of calls of one client; see deck.RunOf.
 type Run struct {
 	ID string `json:"run"`
-	// First and Last are the times of the first and the last change of the run.
+	// First and Last are the times of the first and the last stored change of the run.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
-	// Caller, Client and Dir are the values of the last change; see [Change].
+	// Caller, Client and Dir are the values of the run's last change; see [Change].
 	Caller string `json:"caller"`
 	Client string `json:"client,omitempty"`
 	Dir    string `json:"dir,omitempty"`
@@ -27,22 +27,23 @@ type Run struct {
 	Files []File `json:"files"`
 }
 
-// A File is a file that a run changed.
+// A File describes a file that a run changed, once or several times.
 type File struct {
 	Path  string   `json:"path"`
 	Tools []string `json:"tools"`
-	// Lines are the numbers of the first and the last line that the last change in the run modified.
+	// Lines are the numbers of the first and the last line that the run's last change of the file modified.
 	Lines [2]int `json:"lines,omitzero"`
 
 	before, after string
 	mode          fs.FileMode
 }
 
-// An Action is the action of an undo on one file.
+// An Action is what an undo does with one file.
 type Action string
 
-// The actions. Refuse leaves a file unchanged: its content is not the content that the run wrote, or cannot be
-// restored.
+// The actions. Restore writes the content that the file had before the run. Delete deletes a file that the run created.
+// Unchanged means that the file already has its content from before the run. Refuse does not change the file, because
+// something else changed it after the run, or because its earlier content is not available.
 const (
 	Restore   Action = "restore"
 	Delete    Action = "delete"
@@ -50,17 +51,18 @@ const (
 	Refuse    Action = "refuse"
 )
 
-// A Step is the planned or completed action of an undo on one file.
+// A Step is the action of a planned or completed undo on one file.
 type Step struct {
 	Path   string `json:"path"`
 	Action Action `json:"action"`
-	// Reason is why the file is left unchanged; it is set for Unchanged and Refuse.
+	// Reason explains why the file is not changed; it is set for the actions Unchanged and Refuse.
 	Reason string `json:"reason,omitempty"`
 
 	file File
 }
 
-// ErrUnknownRun reports a run that changed nothing, or whose changes are not stored any more.
+// ErrUnknownRun reports that no changes of the requested run are stored: the run changed no file, or its changes were
+// removed from the log.
 var ErrUnknownRun = errors.New("no changes of such a run are kept")
 
 // Runs returns the runs whose changes are stored, the newest first.
@@ -89,7 +91,7 @@ func (l *Log) Runs() ([]Run, error) {
 	return out, nil
 }
 
-// addChange adds a change to the entry of its file in r.Files.
+// addChange adds the change e to the element of r.Files for its file. If there is none, it adds the element.
 func (r *Run) addChange(e entry) {
 	i := slices.IndexFunc(r.Files, func(f File) bool { return f.Path == e.Path })
 	if i < 0 {
@@ -104,7 +106,7 @@ func (r *Run) addChange(e entry) {
 }
 
 // Find returns the run whose ID begins with id, or the newest run if id is empty. The error is ErrUnknownRun if there
-// is no such run. Find also fails if several runs have an ID with that prefix.
+// is no such run. Find also returns an error if the IDs of several runs begin with id.
 func (l *Log) Find(id string) (Run, error) {
 	runs, err := l.Runs()
 	if err != nil {
@@ -125,7 +127,7 @@ func (l *Log) Find(id string) (Run, error) {
 	return found[0], nil
 }
 
-// Plan returns the steps of an undo of a run, one for each file. It changes nothing.
+// Plan returns the steps that Undo would take for a run, one for each file. It changes no file.
 func (l *Log) Plan(r Run) []Step {
 	var steps []Step
 	for _, f := range r.Files {
@@ -163,9 +165,10 @@ func (l *Log) plan(f File) (a Action, reason string) {
 	return Restore, ""
 }
 
-// Undo restores the files of a run, and returns a step for each file. It skips a file that was changed after the run.
-// The undo is itself a change, made by the run in c, and can be undone too. Undo stops at the first file that it cannot
-// restore, and returns the error of that file. The files before it stay restored.
+// Undo restores the files of the run r to their contents before the run, and returns a step for each file. A file that
+// was changed after the run is not restored. Undo stores its own changes in the log as changes of the run c.Run, so
+// that they can be undone too. If a file cannot be restored because of an error, Undo stops. It then returns the error,
+// and the steps of the files before this file, which stay restored.
 func (l *Log) Undo(r Run, c Change) ([]Step, error) {
 	steps := l.Plan(r)
 	for i, s := range steps {

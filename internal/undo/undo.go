@@ -1,5 +1,6 @@
-// Package undo stores the earlier contents of files that tools change, so that a person can undo the changes of a run.
-// Each content is stored in a file whose name is the hash of the content. Several processes may use the same directory.
+// Package undo stores the contents that files had before tools changed them, so that a person can undo the changes of a
+// run. A run is a sequence of calls of one client; see deck.RunOf. Each content is stored in a file whose name is the
+// hash of the content. A log in the same directory lists the changes. Several processes may use the same directory.
 package undo
 
 import (
@@ -24,11 +25,14 @@ import (
 )
 
 const (
-	// DefaultMaxBytes is the default limit for the total size of the stored contents, in bytes.
+	// DefaultMaxBytes is the default limit for the total size of the stored contents, in bytes. If it would be
+	// exceeded, the oldest changes are removed from the log.
 	DefaultMaxBytes = 256 << 20
-	// maxContent is the size in bytes of the largest file whose content is stored.
+	// maxContent is the size in bytes of the largest file whose content is stored. Before returns an error for a larger
+	// file.
 	maxContent = 64 << 20
-	// pruneInterval is how many contents are stored, on average, between two checks of the size limit.
+	// pruneInterval is how many small contents are stored, on average, between two checks of the size limit. Before a
+	// large content is stored, the limit is always checked.
 	pruneInterval = 64
 	// maxLine is the size in bytes of the longest log line that can be read.
 	maxLine = 1 << 20
@@ -36,26 +40,28 @@ const (
 	logName, lockName, contentsName = "log.jsonl", "lock", "contents"
 )
 
-// A Change is a change that a tool is about to make to a file.
+// A Change describes a change that a tool is about to make to a file.
 type Change struct {
-	// Run is the run that makes the change; see ID.
+	// Run is the key of the run that makes the change, such as the result of deck.RunOf.
 	Run string
 	// Tool is the name of the tool. Path is the absolute path of the file.
 	Tool, Path string
-	// Caller and Client describe the caller, and Dir is the caller's directory. They are shown to people.
+	// Caller and Client are the principal and the client of the call that makes the change, and Dir is the caller's
+	// working directory. People see them in the list of runs.
 	Caller, Client, Dir string
 }
 
-// ID returns the short ID of a run, which people see.
+// ID returns a short ID for the run with this key. People see the ID and use it to select the run.
 func ID(run string) string {
 	sum := sha256.Sum256([]byte(run))
 	return hex.EncodeToString(sum[:4])
 }
 
-// An entry is a line of the log. Each change has two entries: one is written before the change, the other after it.
+// An entry is a line of the log. Each change has two entries with the same Change: the first is written before the
+// change, the second after it.
 type entry struct {
 	Time time.Time `json:"time"`
-	// Change identifies the change. Both entries of a change have the same value.
+	// Change is a unique ID of the change.
 	Change string `json:"change"`
 	Run    string `json:"run"`
 	Tool   string `json:"tool,omitempty"`
@@ -63,8 +69,8 @@ type entry struct {
 	Caller string `json:"caller,omitempty"`
 	Client string `json:"client,omitempty"`
 	Dir    string `json:"dir,omitempty"`
-	// Before is the hash of the earlier content, or absent. After is the hash of the new content; it is empty in the entry
-	// that is written before the change.
+	// Before and After are the hashes of the content of the file before and after the change; the constant absent means
+	// that the file does not exist. After is empty in the first entry of a change.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"`
@@ -72,17 +78,17 @@ type entry struct {
 	Lines [2]int `json:"lines,omitzero"`
 }
 
-// absent replaces the hash of the content for a file that does not exist.
+// absent is used instead of the hash of a content for a file that does not exist.
 const absent = "absent"
 
-// A Log stores changes in a directory.
+// A Log stores changes of files, and the contents before the changes, in a directory.
 type Log struct {
 	dir      string
 	maxBytes int64
 }
 
-// Open returns the log in a directory. The directory is created with the first change. maxBytes limits the total size
-// of the stored contents; 0 means DefaultMaxBytes.
+// Open returns the log in the directory dir, which is created with the first change. maxBytes limits the total size of
+// the stored contents; 0 means DefaultMaxBytes.
 func Open(dir string, maxBytes int64) *Log {
 	if maxBytes == 0 {
 		maxBytes = DefaultMaxBytes
@@ -90,9 +96,9 @@ func Open(dir string, maxBytes int64) *Log {
 	return &Log{dir, maxBytes}
 }
 
-// Before stores the content of a file before a tool changes it. After the change, call done with the content that the
-// tool wrote, or with nil for a file that it deleted.
-// If Before returns an error, the tool must not change the file, because the change could not be undone.
+// Before stores the content of the file c.Path; a tool must call it before it changes the file. After the change, the
+// tool must call done with the content that it wrote, or with nil if it deleted the file. If Before returns an error,
+// the tool must not change the file, because the change could not be undone.
 func (l *Log) Before(c Change) (done func(after []byte) error, err error) {
 	content, mode, err := readFile(c.Path)
 	if err != nil {
@@ -130,7 +136,8 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readFile returns the content and the mode of a regular file. The content is nil if the file does not exist.
+// readFile returns the content and the mode of a regular file. The content is nil if the file does not exist. It
+// returns an error for any other kind of file, and for a file of more than maxContent bytes.
 func readFile(path string) (content []byte, mode fs.FileMode, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -149,7 +156,8 @@ func readFile(path string) (content []byte, mode fs.FileMode, err error) {
 	return content, info.Mode().Perm(), err
 }
 
-// keep stores a content under its hash, unless it is already stored.
+// keep stores a content in a file that is named by its hash, unless it is already stored. Before that, it removes old
+// changes if the size limit would be exceeded.
 func (l *Log) keep(content []byte) (hash string, err error) {
 	hash = hashOf(content)
 	path := l.contentPath(hash)
@@ -183,7 +191,7 @@ func (l *Log) contentPath(hash string) string {
 	return filepath.Join(l.dir, contentsName, hash[:2], hash)
 }
 
-// append appends an entry to the log, while it holds the lock of the log.
+// append appends an entry to the log. Meanwhile it holds the lock of the log, so that no other process changes the log.
 func (l *Log) append(e entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -202,7 +210,7 @@ func (l *Log) append(e entry) error {
 	})
 }
 
-// locked calls do while no other process can change the log.
+// locked calls do while it holds the lock of the log, so that no other process changes the log.
 func (l *Log) locked(do func() error) error {
 	lock := flock.New(filepath.Join(l.dir, lockName), flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
@@ -211,8 +219,8 @@ func (l *Log) locked(do func() error) error {
 	return errors.Join(do(), lock.Close())
 }
 
-// entries returns the last entry of each change, in the order in which the changes began. It skips a line that is not a
-// valid entry, such as one that a crash cut off.
+// entries returns one entry for each change, in the order in which the changes began. It is the second entry of the
+// change if there is one. Lines that are not valid entries, such as a line that a crash cut off, are skipped.
 func (l *Log) entries() (all []entry, err error) {
 	f, err := os.Open(filepath.Join(l.dir, logName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -240,8 +248,9 @@ func (l *Log) entries() (all []entry, err error) {
 	return all, lines.Err()
 }
 
-// prune removes the oldest changes and their contents if more bytes would exceed the size limit. The remaining contents
-// use at most nine tenths of the limit, so that the next call need not prune.
+// prune removes the oldest changes and their contents, if the stored contents and a new content of more bytes together
+// exceed the size limit. It removes so many that nine tenths of the limit are not exceeded. So it need not remove
+// changes again for the next content.
 func (l *Log) prune(more int64) error {
 	return l.locked(func() error {
 		all, err := l.entries()
@@ -278,7 +287,7 @@ func (l *Log) prune(more int64) error {
 	})
 }
 
-// rewrite replaces the whole log with these entries.
+// rewrite replaces all lines of the log with these entries.
 func (l *Log) rewrite(all []entry) error {
 	var text bytes.Buffer
 	for _, e := range all {
@@ -291,7 +300,7 @@ func (l *Log) rewrite(all []entry) error {
 	return configfile.ReplaceFile(filepath.Join(l.dir, logName), text.Bytes(), 0o600)
 }
 
-// changedLines returns the numbers of the first and the last line of after that differ from before.
+// changedLines returns the numbers of the first and the last line in after that differ from before, counted from 1.
 func changedLines(before, after []byte) [2]int {
 	old, fresh := bytes.SplitAfter(before, []byte{'\n'}), bytes.SplitAfter(after, []byte{'\n'})
 	first := 0
@@ -305,7 +314,8 @@ func changedLines(before, after []byte) [2]int {
 	return [2]int{first + 1, max(last, first+1)}
 }
 
-// content returns the stored content with this hash. It returns an error if the content does not have this hash.
+// content returns the stored content with this hash. It returns an error if the content is not stored, or if it is
+// damaged, so that its hash differs.
 func (l *Log) content(hash string) ([]byte, error) {
 	f, err := os.Open(l.contentPath(hash))
 	if err != nil {

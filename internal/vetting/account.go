@@ -2,14 +2,15 @@
 // sanitise. It then checks the server's trust, and hides the listings of servers in quarantine.
 //
 // Only items that the stages allow are shown, and an item that no stage changed is shown byte for byte. Notes report
-// every change to people. The result for an unchanged listing is stored, so that this process and the next one only
-// compute a hash. If a stage cannot decide, because the store or the lockfile is missing, no part of the listing is
-// shown.
+// every change to people. The result for a listing is stored. If the same listing is sent again, also to a later
+// process, only its hash is computed. If a stage cannot decide, because the store or the lockfile is missing, no part
+// of the listing is shown.
 //
-// Trust accounts are shared through the store. An event takes effect at once in this process. It takes effect in other
-// processes after they next read or write the account. If an account cannot be read, its server is in quarantine. The
-// package adds no servers and asks no person. Package shield finds changes and injected text, and other packages ask
-// people to decide about them.
+// A trust account contains the events that raise or lower the trust in a server. Processes share trust accounts through
+// the store. An event takes effect at once in its own process. It takes effect in another process when that process
+// next reads or writes the account. If an account cannot be parsed, its server is in quarantine. The package adds no
+// servers and asks no person. Package shield finds changes and injected text, and other packages ask people to decide
+// about them.
 package vetting
 
 import (
@@ -22,22 +23,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// trustAccountKind is the kind under which the store keeps the trust accounts of servers, see gateway.trustAccountID.
+// trustAccountKind is the kind of account under which the store contains the trust accounts of servers, see
+// gateway.trustAccountID.
 const trustAccountKind = "trust"
 
 const (
-	// flushDelay is how long events of successful calls are delayed, so that several are written at once.
-	// flushRetryDelay is the delay before a failed write is retried.
+	// flushDelay is the delay before events of successful calls are written to the store, so that several events are
+	// written at once. flushRetryDelay is the delay before a failed write is retried.
 	flushDelay      = time.Second
 	flushRetryDelay = 5 * time.Second
-	// maxPendingEvents limits the events of one server that wait for the store. While the store fails, further events
-	// take effect in this process only.
+	// maxPendingEvents is the maximum number of events of one server that wait to be written to the store. If the store
+	// fails for long, later events take effect only in this process.
 	maxPendingEvents = 4 * trust.MaxEvents
 )
 
-// An AccountStore stores accounts. Only one process at a time changes an account.
+// An AccountStore stores accounts. Only one process at a time can change an account.
 type AccountStore interface {
-	// UpdateAccount calls work with the body of an account and the present time, and stores the body that work returns.
+	// UpdateAccount calls work with the body of an account and the current time, and stores the body that work returns.
 	// If work returns an error, nothing is stored, and UpdateAccount returns the same error.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 
@@ -52,14 +54,14 @@ type TrustOptions struct {
 	Logger *slog.Logger
 }
 
-// TrustAccounts are the trust accounts of servers. Its methods may be called from several goroutines.
+// TrustAccounts manages the trust accounts of servers. Its methods may be called from several goroutines.
 type TrustAccounts struct {
 	store AccountStore
 	rules trust.ScoreRules
 	log   *slog.Logger
 	// wake makes Run check for work at once.
 	wake chan struct{}
-	// writing is locked while the store is read or written, so that each pending event is written exactly once.
+	// writing is locked during each access to the store, so that each pending event is written exactly once.
 	writing sync.Mutex
 
 	mu       sync.Mutex
@@ -72,17 +74,17 @@ type TrustAccounts struct {
 type trustAccount struct {
 	trust.EventHistory
 	state trust.ScoreState
-	// pending are the events that are not in the store yet. pendingSince is when the first of them was added. urgent
-	// reports whether the pending events should be written at once.
+	// pending are the events that are not in the store yet. pendingSince is the time at which the first of these events
+	// was added. urgent reports whether the pending events should be written at once.
 	pending      []trust.Event
 	pendingSince time.Time
 	urgent       bool
-	// announced is the quarantine state that was last passed to the watchers, and logged the state that was last
-	// logged.
+	// announced reports whether the server was quarantined when the watchers were last called. logged reports whether
+	// it was quarantined when its quarantine was last logged.
 	announced, logged bool
 }
 
-// NewTrustAccounts returns TrustAccounts without accounts. Load reads the accounts from the store.
+// NewTrustAccounts returns TrustAccounts that contains no accounts. Load reads the accounts from the store.
 func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -93,10 +95,10 @@ func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	}
 }
 
-// Load reads the accounts from the store, and adds the pending events to them. Call it at the start, and when another
-// process may have changed an account. The error is the store's.
+// Load reads the accounts from the store, and adds the pending events to them. Call it at the start, and whenever
+// another process may have changed an account. The error is the store's.
 func (b *TrustAccounts) Load(ctx context.Context) error {
-	b.writing.Lock() // without the lock, an event being written could get lost
+	b.writing.Lock() // without the lock, an event that is being written could get lost
 	defer b.writing.Unlock()
 	bodies, err := b.store.Accounts(ctx, trustAccountKind)
 	if err != nil {
@@ -111,8 +113,8 @@ func (b *TrustAccounts) Load(ctx context.Context) error {
 	return nil
 }
 
-// parseTrustAccount parses an account. For an account that cannot be parsed, it returns a history with a quarantine and
-// the lowest score.
+// parseTrustAccount parses an account. For an invalid account, it returns a history with a quarantine and the lowest
+// score.
 func parseTrustAccount(body []byte) trust.EventHistory {
 	a, err := trust.ParseHistory(body)
 	if err != nil {
@@ -124,13 +126,13 @@ func parseTrustAccount(body []byte) trust.EventHistory {
 	return a
 }
 
-// merge replaces the history by the stored history kept, with the pending events added.
+// merge replaces the account's history by kept, the history in the store, and adds the pending events.
 func (a *trustAccount) merge(r trust.ScoreRules, kept trust.EventHistory) {
 	a.EventHistory = kept.WithEvents(a.pending...)
 	a.state = r.Fold(a.Events)
 }
 
-// getOrAdd returns the account with a name, and creates it if necessary. The caller holds mu.
+// getOrAdd returns the account with a name, and creates it if necessary. The caller must have locked mu.
 func (b *TrustAccounts) getOrAdd(name string) *trustAccount {
 	a := b.accounts[name]
 	if a == nil {
@@ -141,7 +143,7 @@ func (b *TrustAccounts) getOrAdd(name string) *trustAccount {
 }
 
 // AddEvents adds events to a server's account. name is the name of the account, and server the id of the server. An
-// event without a time gets the present time. A successful call is not added while the score is 1.
+// event without a time gets the current time. A successful call is ignored while the score is 1, the highest score.
 func (b *TrustAccounts) AddEvents(name, server string, events ...trust.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,8 +172,8 @@ func (b *TrustAccounts) AddEvents(name, server string, events ...trust.Event) {
 // spotless reports whether the account has no events. Its score is then always 1.
 func (a *trustAccount) spotless() bool { return len(a.Events) == 0 }
 
-// clampToNow sets the time of events that are in the future to now, see trust.EventHistory.AsOf. It changes nothing if
-// the last event is not in the future.
+// clampToNow sets the time of events that are in the future to now, see trust.EventHistory.AsOf. Such events exist if
+// the clock was set back. It changes nothing if the last event is not in the future.
 func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
 	if n := len(a.Events); n == 0 || !a.Events[n-1].At.After(now) {
 		return
@@ -181,7 +183,7 @@ func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
 	a.state = r.Fold(a.Events)
 }
 
-// addEvent adds an event to the account, and reports whether it was new.
+// addEvent adds an event to the account, and reports whether the event was new.
 func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
 	before := len(a.Events)
 	if len(e.Marks) == 0 && (before == 0 || !e.At.Before(a.Events[before-1].At)) {
@@ -196,7 +198,7 @@ func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
 	return added
 }
 
-// queueEvent adds an event to the pending events.
+// queueEvent adds an event to the pending events, unless there are maxPendingEvents already.
 func (a *trustAccount) queueEvent(e trust.Event, now time.Time) {
 	if len(a.pending) == 0 {
 		a.pendingSince = now
@@ -207,7 +209,7 @@ func (a *trustAccount) queueEvent(e trust.Event, now time.Time) {
 	a.urgent = a.urgent || e.Kind != trust.CallSucceeded
 }
 
-// wakeRun makes Run check for work at once.
+// wakeRun makes Run check for pending events and changed quarantines at once.
 func (b *TrustAccounts) wakeRun() {
 	select {
 	case b.wake <- struct{}{}:
@@ -215,12 +217,12 @@ func (b *TrustAccounts) wakeRun() {
 	}
 }
 
-// A TrustStatus is the present trust of a server.
+// A TrustStatus is the trust of a server at the time of the call of Status.
 type TrustStatus struct {
 	// Score is between 0 and 1.
 	Score float64
-	// Quarantined reports whether the server's cards must not be on a deck. The quarantine ends at Until, unless
-	// further events extend it.
+	// Quarantined reports whether the server's cards must be hidden. The quarantine ends at Until, unless further
+	// events extend it.
 	Quarantined bool
 	Until       time.Time
 	// Reasons are the latest events that explain the score, newest first.
@@ -230,7 +232,7 @@ type TrustStatus struct {
 // maxTrustReasons is the maximum number of reasons in a TrustStatus.
 const maxTrustReasons = 20
 
-// Status returns the present trust of the server with this account.
+// Status returns the current trust of the server whose account has this name.
 func (b *TrustAccounts) Status(name string) TrustStatus {
 	now := time.Now()
 	b.mu.Lock()
@@ -247,7 +249,7 @@ func (b *TrustAccounts) Status(name string) TrustStatus {
 	}
 }
 
-// Quarantined reports whether the server with this account is quarantined now.
+// Quarantined reports whether the server whose account has this name is quarantined now.
 func (b *TrustAccounts) Quarantined(name string) bool {
 	now := time.Now()
 	b.mu.Lock()
@@ -260,8 +262,8 @@ func (b *TrustAccounts) Quarantined(name string) bool {
 	return b.rules.IsQuarantined(a.state, now)
 }
 
-// NamesFor returns the sorted names of the accounts that were last written for a server with this name. A server has
-// several accounts if its configuration was changed.
+// NamesFor returns the sorted names of the accounts that belong to a server with this id. A server has several accounts
+// if its configuration was changed.
 func (b *TrustAccounts) NamesFor(server string) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -274,14 +276,15 @@ func (b *TrustAccounts) NamesFor(server string) (names []string) {
 	return names
 }
 
-// Reset clears the account of a server, and writes the change to the store. The error is the store's.
+// Reset sets the score of a server's account to 1, the highest score, and writes the change to the store. The error is
+// the store's.
 func (b *TrustAccounts) Reset(ctx context.Context, name, server string) error {
 	b.AddEvents(name, server, trust.Event{Kind: trust.TrustReset})
 	return b.flushAccount(ctx, name)
 }
 
-// OnQuarantineChange registers f. Run calls f with its context and the name of each account whose quarantine begins or
-// ends. f may block. stop removes f.
+// OnQuarantineChange registers f. When the quarantine of an account begins or ends, Run calls f with its context and
+// the account's name. f may block. stop removes f.
 func (b *TrustAccounts) OnQuarantineChange(f func(ctx context.Context, name string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -295,8 +298,8 @@ func (b *TrustAccounts) OnQuarantineChange(f func(ctx context.Context, name stri
 	}
 }
 
-// Run writes pending events, and calls watchers when quarantines begin and end, until ctx ends. Call Flush after Run to
-// write the remaining events.
+// Run writes pending events, and calls the functions of OnQuarantineChange when quarantines begin and end, until ctx
+// ends. Call Flush after Run to write the remaining events.
 func (b *TrustAccounts) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -326,7 +329,8 @@ func (b *TrustAccounts) Flush(ctx context.Context) error {
 	return nil
 }
 
-// accountNames returns the sorted names of the accounts for which is returns true. It calls is with mu locked.
+// accountNames returns the sorted names of the accounts for which the function is returns true. It calls that function
+// with mu locked.
 func (b *TrustAccounts) accountNames(is func(*trustAccount) bool) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -339,7 +343,8 @@ func (b *TrustAccounts) accountNames(is func(*trustAccount) bool) (names []strin
 	return names
 }
 
-// flushDue writes the accounts whose pending events are due, see flushAt.
+// flushDue writes the accounts whose pending events must be written now, see flushAt. A failed write is logged and
+// retried after flushRetryDelay.
 func (b *TrustAccounts) flushDue(ctx context.Context, now time.Time) {
 	for _, name := range b.accountNames(func(a *trustAccount) bool {
 		return len(a.pending) > 0 &&
@@ -365,7 +370,8 @@ func (a *trustAccount) flushAt() time.Time {
 	return a.pendingSince.Add(flushDelay)
 }
 
-// flushAccount writes the pending events of an account to the store, and reads the events that other processes wrote.
+// flushAccount writes the pending events of an account to the store. It also adds the events that other processes
+// stored to the account in memory.
 func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -374,7 +380,7 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	a.clampToNow(b.rules, time.Now())
 	pending, server := slices.Clone(a.pending), a.Server
 	b.mu.Unlock()
-	settled := time.Now() // no stored event may be later than the pending events, even if a clock was set back
+	settled := time.Now() // stored events get no later time than pending events, even if a clock was set back
 	for _, e := range pending {
 		if e.At.Before(settled) {
 			settled = e.At
@@ -397,7 +403,8 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	return nil
 }
 
-// notifyWatchers calls the watchers for each account whose quarantine began or ended since the last call.
+// notifyWatchers calls the watchers for each account whose quarantine began or ended since the previous call of
+// notifyWatchers.
 func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 	now := time.Now()
 	changed := b.accountNames(func(a *trustAccount) bool {
@@ -421,7 +428,7 @@ func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 	}
 }
 
-// logQuarantine logs, once, that the quarantine of a configured server began or ended.
+// logQuarantine logs that the quarantine of a configured server began or ended. Each change is logged once.
 func (b *TrustAccounts) logQuarantine(name string, server string) {
 	now := time.Now()
 	b.mu.Lock()
@@ -439,7 +446,7 @@ func (b *TrustAccounts) logQuarantine(name string, server string) {
 		b.rules.QuarantineEnd(a.state, now))
 }
 
-// nextWake returns the time of the next work for Run; zero if there is none.
+// nextWake returns the time at which Run must next write events or check a quarantine; zero if there is no such time.
 func (b *TrustAccounts) nextWake() (at time.Time) {
 	now := time.Now()
 	b.mu.Lock()

@@ -14,21 +14,24 @@ import (
 
 // Codes of the tools that AttestStage hides.
 const (
-	// CodeUnexpected marks a tool that the row's expected_tools does not name.
+	// CodeUnexpected marks a tool that expected_tools in the server's configuration does not name.
 	CodeUnexpected = "unexpected"
-	// CodeLocked marks a tool that was added after the first list, for a row with lock_tool_list.
+	// CodeLocked marks a tool that is not in the server's first list, if lock_tool_list is set in the server's
+	// configuration.
 	CodeLocked = "locked"
 )
 
-// A FirstToolStore stores the first list of tools for each row.
+// A FirstToolStore stores, for each configuration of a server, the first list of tools that the server sent.
 type FirstToolStore interface {
-	// FirstTools returns the stored tools of a row. If no tools are stored for the row, it stores and returns tools.
+	// FirstTools returns the tools that are stored for row, the hash of the server's configuration. If no tools are
+	// stored yet, it stores and returns tools.
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
 		[]json.RawMessage, error)
 }
 
-// AttestStage allows only the tools that a server's row permits. These are the tools in expected_tools and, with
-// lock_tool_list, the tools of the first list. With lock_tool_list, tools also keep the definition of the first list.
+// AttestStage allows only the tools that the server's configuration permits. If expected_tools is set, these are the
+// tools that it names. If lock_tool_list is set, these are the tools of the server's first list, with the definitions
+// of that list.
 type AttestStage struct {
 	Store FirstToolStore
 	Log   *slog.Logger
@@ -55,7 +58,7 @@ func (a AttestStage) Apply(ctx context.Context, s *Inspection) error {
 	return nil
 }
 
-// applyLockedTools replaces the list of tools by the first list. New tools are left out.
+// applyLockedTools replaces the list of tools by the first list. Tools that are not in the first list are hidden.
 func (a AttestStage) applyLockedTools(ctx context.Context, s *Inspection) error {
 	first, err := a.Store.FirstTools(ctx, s.Server.ConfigHash, s.Server.ID, s.Listing.Tools)
 	if err != nil {

@@ -13,18 +13,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// BlockedCalls stores which tools and prompts of servers may not be called, from the last vetted listing of each
-// server. The deck refuses such calls by the listing that it shows. A call may wait until its server has started; Check
-// refuses it by the new listing. The zero value blocks nothing. Its methods may be called from several goroutines.
+// BlockedCalls stores which tools and prompts may not be called, from the last vetted listing of each server. The deck
+// already refuses a call of an item that is blocked when the call arrives. But the call may start the server, and the
+// server's new listing may block the item; then Check refuses the call. The zero value blocks nothing. Its methods may
+// be called from several goroutines.
 type BlockedCalls struct {
 	mu sync.RWMutex
-	// blocked holds the blocked items of a server, by method and name. vetErrors holds the error if the last listing of
-	// a server could not be vetted.
+	// blocked contains the blocked items of each server, by method and name. vetErrors contains an error for each
+	// server whose last listing could not be vetted.
 	blocked   map[drawbridge.ServerID]map[[2]string]deck.VettedItem
 	vetErrors map[drawbridge.ServerID]error
 }
 
-// Update stores the blocked items of a vetted listing, or the error of vetting it.
+// Update replaces the blocked items of a server by those of a vetted listing. If vetting failed, err is the error, and
+// Update stores it instead.
 func (b *BlockedCalls) Update(id drawbridge.ServerID, v deck.VettedListing, err error) {
 	blocked := map[[2]string]deck.VettedItem{}
 	for method, all := range map[string][]deck.VettedItem{mcp.MethodToolsCall: v.Tools,

@@ -18,12 +18,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// failureWindow is the period in which all failed calls count as one failure. A server that crashes fails all its
-// calls.
+// failureWindow is the period in which all failed calls count as one failure. Otherwise one crash of a server would
+// count many times, since all its calls fail.
 const failureWindow = 5 * time.Second
 
-// CallEvidence returns the trust events of one call to a server; err is the result of the call. Only a fault of the
-// connection or of the server lowers the trust.
+// CallEvidence returns the trust events of one call to a server. err is the error of the call, or nil if the call
+// succeeded. Only a fault of the connection or of the server lowers the trust; for other errors there is no event.
 func CallEvidence(err error) []trust.Event {
 	if err == nil {
 		return []trust.Event{{Kind: trust.CallSucceeded}}
@@ -37,13 +37,13 @@ func CallEvidence(err error) []trust.Event {
 		at.UTC().Format(time.RFC3339)}}}
 }
 
-// An evidence is one finding against a server: the item that it is about, and a text that distinguishes it from other
-// findings.
+// An evidence is one finding against a server. about names the item of the listing, and seen distinguishes findings
+// about the same item.
 type evidence struct{ about, seen string }
 
 // TrustEvidence returns the findings in a vetted listing as trust events of the server, one event for each kind. The
-// marks of an event identify its findings, so that each finding counts once. A restart or the same listing again does
-// not lower the score.
+// marks of an event identify its findings, so that each finding counts once. If a finding occurs again in a later
+// listing or after a restart, it does not lower the score again.
 func TrustEvidence(l drawbridge.Listing, v deck.VettedListing) (events []trust.Event) {
 	found := map[trust.EventKind][]evidence{}
 	d := definitionIndex{l: &l, byName: map[string]map[string]json.RawMessage{}}
@@ -77,8 +77,8 @@ type definitionIndex struct {
 	byName map[string]map[string]json.RawMessage // by the kind of a note, then by name
 }
 
-// canonical returns the listed definition of the item that a note is about, in canonical form. If two items have the
-// same name, it returns the first. For a note about the server it returns the instructions.
+// canonical returns the listed definition of the item that the note n is about, in canonical form. If two items have
+// the same name, it returns the first. For a note about the server it returns the instructions.
 func (d definitionIndex) canonical(n deck.VettingNote) string {
 	list, member := d.l.Tools, "name"
 	switch n.Kind {
@@ -105,13 +105,15 @@ func (d definitionIndex) canonical(n deck.VettingNote) string {
 }
 
 const (
-	// maxNamedFindings is the number of findings that an event describes by name.
+	// maxNamedFindings is the number of findings that the text of an event names.
 	maxNamedFindings = 3
-	// maxEventMarks limits the marks of an event, because every new event writes all of them.
+	// maxEventMarks is the maximum number of marks of an event. It is limited because all marks of an account are
+	// written again with every new event.
 	maxEventMarks = 64
 )
 
-// newTrustEvent returns one event for the findings of one kind. Names are quoted, because servers choose them.
+// newTrustEvent returns one event for all findings of one kind. The names of items are quoted, because servers choose
+// them.
 func newTrustEvent(kind trust.EventKind, all []evidence) trust.Event {
 	e := trust.Event{Kind: kind}
 	var about []string
@@ -131,8 +133,8 @@ func newTrustEvent(kind trust.EventKind, all []evidence) trust.Event {
 	return e
 }
 
-// mergeMarks returns at most maxEventMarks marks. If there are more, each returned mark stands for several findings.
-// Equal findings have equal marks.
+// mergeMarks returns at most maxEventMarks marks. If there are more marks, it combines several marks into one. The same
+// set of findings always has the same marks.
 func mergeMarks(marks []string) []string {
 	if len(marks) <= maxEventMarks {
 		return marks

@@ -12,7 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A lockfile reads the lockfile when it is needed, and again after the file was changed.
+// A lockfile reads a lockfile when its content is first needed, and again when the file has changed since. If required
+// is false, a missing file counts as empty.
 type lockfile struct {
 	path     string
 	required bool
@@ -85,8 +86,8 @@ func lockfileFault(err error, next string) error {
 	}
 }
 
-// EditLockfile changes a lockfile. change receives the tools in the file and returns the new tools. A missing file
-// counts as empty, and is created. leftOut holds the tools that cannot be stored in a lockfile. The error is that of
+// EditLockfile changes a lockfile. change receives the tools in the file and returns the tools to write. A missing file
+// counts as empty, and is created. leftOut contains the tools that cannot be stored in a lockfile. The error is that of
 // shield.ParseLockfile or config.UpdateLockfile.
 func EditLockfile(path string, change func(said []shield.LockedTool) []shield.LockedTool) (leftOut []shield.LockedTool,
 	err error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A PinStore stores pins: store.DB implements it.
+// A PinStore stores pins, the accepted definitions of items. store.DB implements it.
 type PinStore interface {
 	PinStates(ctx context.Context) (map[store.PinKey]store.PinState, error)
 	PinState(ctx context.Context, place store.PinKey) (store.PinState, error)
@@ -26,8 +26,8 @@ var _ PinStore = (*store.DB)(nil)
 
 // PinOptions are the options of a PinChecker.
 type PinOptions struct {
-	// LockfilePath is the path of the lockfile; empty means no lockfile. If LockfileRequired is set, a missing file is
-	// an error.
+	// LockfilePath is the path of the lockfile; empty means that there is no lockfile. If LockfileRequired is true and
+	// the file is missing, every comparison with it returns an error.
 	LockfilePath     string
 	LockfileRequired bool
 	// Now is the clock; nil means time.Now.
@@ -42,23 +42,25 @@ type PinChecker struct {
 	lockfile *lockfile
 
 	mu sync.Mutex
-	// listings is for listings that servers send, and remembered is for stored listings.
+	// listings caches the states for listings that servers send. remembered caches the states for stored tools of an
+	// earlier run.
 	listings, remembered startupStates
 }
 
-// startupStates caches the pin states of all servers at startup. Each state is used once. So the first listings of all
-// servers need only one query.
+// startupStates caches the pin states of all servers, so that the first listings of all servers need only one query.
+// Each cached state is used once; afterwards the server's state is read from the store.
 type startupStates struct {
 	states map[store.PinKey]store.PinState
 	used   map[store.PinKey]bool
 	readAt time.Time
 }
 
-// startupStatesTTL is how long the cached states may be used.
+// startupStatesTTL is the period in which the cached states may be used.
 const startupStatesTTL = 5 * time.Second
 
-// NewPinChecker returns a checker. cosmetic reports whether a change needs no approval, see shield.Shield.IsCosmetic.
-// The checker calls it for changes only. NewPinChecker does not read the store or the lockfile.
+// NewPinChecker returns a checker. cosmetic reports whether a change of a definition needs no approval, see
+// shield.Shield.IsCosmetic. The checker calls cosmetic only for changed definitions. NewPinChecker does not read the
+// store or the lockfile.
 func NewPinChecker(book PinStore, cosmetic func(before, after json.RawMessage) bool, o PinOptions) *PinChecker {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -67,7 +69,7 @@ func NewPinChecker(book PinStore, cosmetic func(before, after json.RawMessage) b
 		required: o.LockfileRequired}}
 }
 
-// A PinSubject identifies the list to compare.
+// A PinSubject identifies the list of items to compare: the server, its origin, and the part of its listing.
 type PinSubject struct {
 	store.PinKey
 	// InLockfile reports whether the lockfile covers the server. The lockfile does not cover servers of projects,
@@ -75,8 +77,8 @@ type PinSubject struct {
 	InLockfile bool
 }
 
-// Reconcile compares a list of a server's tools, or of another part, with its pins, and stores changed pins. The error
-// is the store's, or a *drawbridge.Fault about the lockfile. After an error no item of the list may be shown.
+// Reconcile compares a list of items of one part with its pins, and stores the pins that changed. The error is the
+// store's, or a *drawbridge.Fault about the lockfile. If Reconcile returns an error, no item of the list may be shown.
 func (k *PinChecker) Reconcile(ctx context.Context, s PinSubject, list []shield.ListedTool) (shield.PinOutcome, error) {
 	l, err := k.lockedPins(s)
 	if err != nil {
@@ -85,7 +87,7 @@ func (k *PinChecker) Reconcile(ctx context.Context, s PinSubject, list []shield.
 	return k.reconcileWithLock(ctx, l, s, list)
 }
 
-// reconcileWithLock is like Reconcile, with a lockfile that was already read.
+// reconcileWithLock is like Reconcile, for the content l of a lockfile that was already read.
 func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s PinSubject, list []shield.ListedTool) (
 	shield.PinOutcome, error) {
 	locked := l.byPart[partKey{s.Server, s.Part}]
@@ -123,8 +125,8 @@ func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s Pi
 	return out, nil
 }
 
-// comparePins compares a list with pins and lockfile. If a server no longer sends instructions, its pinned instructions
-// stay unchanged, because there is nothing to show.
+// comparePins compares a list with the pins and with the lockfile. If a server no longer sends instructions, its pinned
+// instructions are not changed, because there are no new instructions to compare.
 func (k *PinChecker) comparePins(s PinSubject, pins, locked map[string]shield.Pin,
 	list []shield.ListedTool) shield.PinOutcome {
 	if s.Part == shield.PartInstructions && len(pins)+len(locked) > 0 && len(list) == 1 &&
@@ -134,8 +136,8 @@ func (k *PinChecker) comparePins(s PinSubject, pins, locked map[string]shield.Pi
 	return shield.ApplyPins(pins, locked, list, k.cosmetic, k.now())
 }
 
-// PinsWithOffers returns the pins of a server if some of its listed definitions differ from the pins, otherwise nil. It
-// is used for a stored listing. The error is the store's.
+// PinsWithOffers returns the pins of a server if at least one pin has a changed definition that waits for a decision.
+// Otherwise it returns nil. It is used for stored tools of an earlier run. The error is the store's.
 func (k *PinChecker) PinsWithOffers(ctx context.Context, place store.PinKey) (map[string]shield.Pin, error) {
 	list, err := k.lastState(ctx, &k.remembered, place)
 	if err != nil || list.Offers == 0 {
@@ -144,7 +146,7 @@ func (k *PinChecker) PinsWithOffers(ctx context.Context, place store.PinKey) (ma
 	return k.store.Pins(ctx, place)
 }
 
-// lockedPins returns the content of the lockfile if it covers the subject.
+// lockedPins returns the content of the lockfile if the lockfile covers the subject, and an empty content otherwise.
 func (k *PinChecker) lockedPins(s PinSubject) (lockfilePins, error) {
 	if !s.InLockfile {
 		return lockfilePins{}, nil
@@ -152,7 +154,8 @@ func (k *PinChecker) lockedPins(s PinSubject) (lockfilePins, error) {
 	return k.lockfile.read()
 }
 
-// lastState returns the stored state of a server. The first call for each cache reads the states of all servers.
+// lastState returns the stored pin state of one part of a server. For each cache, the first call reads the states of
+// all servers into the cache.
 func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place store.PinKey) (store.PinState, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -173,14 +176,14 @@ func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place sto
 	return lists[place], nil
 }
 
-// InvalidateStates empties the cached states, so that the next states are read from the store.
+// InvalidateStates clears both caches, so that later states are read from the store.
 func (k *PinChecker) InvalidateStates() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.listings.states, k.remembered.states = nil, nil
 }
 
-// unchangedSettlement returns the outcome in which every definition of the list is shown as listed.
+// unchangedSettlement returns the outcome in which every definition of the list is shown as the server listed it.
 func unchangedSettlement(list []shield.ListedTool) shield.PinOutcome {
 	out := shield.PinOutcome{Shown: make([]json.RawMessage, len(list)), LeftOut: map[string]string{}}
 	for i, l := range list {
@@ -189,7 +192,8 @@ func unchangedSettlement(list []shield.ListedTool) shield.PinOutcome {
 	return out
 }
 
-// listHash returns a hash of a list and of the lockfile that it was compared with.
+// listHash returns a hash of a list's definitions and of lock, the hash of the lockfile with which the list was
+// compared.
 func listHash(list []shield.ListedTool, lock []byte) []byte {
 	h := sha256.New()
 	var size [8]byte

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// nameMember returns the JSON member that contains the name of an item of a part.
+// nameMember returns the name of the JSON member that contains an item's name, for the items of a part.
 func nameMember(part string) string {
 	if part == shield.PartTemplate {
 		return "uriTemplate"
@@ -49,7 +49,7 @@ func partNoun(part string) string {
 	return part
 }
 
-// partItems returns the vetted items of a part.
+// partItems returns the vetted items of a part of the listing. A part of another name counts as the tools.
 func partItems(s *Inspection, part string) []deck.VettedItem {
 	switch part {
 	case shield.PartPrompt:

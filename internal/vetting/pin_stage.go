@@ -18,20 +18,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// CodeRejected marks an item whose changed definition a person rejected.
+// CodeRejected marks an item whose definition changed, if a person rejected the change.
 const CodeRejected = "rejected"
 
-// A PinStage compares each part of a listing with its pins, before other stages change it. It belongs to one deck.
+// A PinStage compares each part of a listing with its pins. A pin is the stored definition of an item as it was first
+// listed or last accepted by a person. The stage must run before stages that change definitions. It belongs to one
+// deck.
 type PinStage struct {
 	checker *PinChecker
 
 	mu sync.Mutex
-	// lastChecks holds the result of the last check of each server.
+	// lastChecks contains the result of the last check of each server.
 	lastChecks map[drawbridge.ServerID]pinCheck
 }
 
-// A pinCheck holds the data on which the result of the next check depends. held reports whether an item is held. If
-// locked is set, the lockfile covers the server, and lockHash is its hash.
+// A pinCheck is the result of checking a server's listing, as far as ServersToRecheck needs it. held reports whether an
+// item is held or left out. locked reports whether the lockfile covers the server. lockHash is the hash of the lockfile
+// at that time.
 type pinCheck struct {
 	held, locked bool
 	lockHash     []byte
@@ -39,13 +42,14 @@ type pinCheck struct {
 
 var _ Stage = (*PinStage)(nil)
 
-// NewPinStage returns a stage that compares with the pins of k.
+// NewPinStage returns a stage that compares listings with the pins of the checker k.
 func NewPinStage(k *PinChecker) *PinStage {
 	return &PinStage{checker: k, lastChecks: map[drawbridge.ServerID]pinCheck{}}
 }
 
-// Apply implements [Stage]. A changed item is shown as pinned. A changed tool or prompt cannot be called until a person
-// accepts the change. Apply compares the list that the server sent, not the definitions that an earlier stage replaced.
+// Apply implements [Stage]. For an item whose definition changed, the pinned definition is shown. A changed tool or
+// prompt cannot be called until a person accepts the change. Apply compares the definitions that the server sent, not
+// the definitions with which an earlier stage replaced them.
 func (st *PinStage) Apply(ctx context.Context, s *Inspection) error {
 	subject := PinSubject{store.PinKey{Origin: s.Server.Origin, Server: s.Server.ID}, !s.Server.FromProject}
 	lock, err := st.checker.lockedPins(subject)
@@ -68,7 +72,7 @@ func (st *PinStage) Apply(ctx context.Context, s *Inspection) error {
 	return nil
 }
 
-// reconcilePart compares one part of the listing with its pins, and stores changed pins.
+// reconcilePart compares one part of the listing with its pins, and stores the pins that changed.
 func (st *PinStage) reconcilePart(ctx context.Context, lock lockfilePins, subject PinSubject,
 	s *Inspection) (shield.PinOutcome, error) {
 	switch remembered := s.Listing.ListedAt.IsZero(); {
@@ -83,7 +87,7 @@ func (st *PinStage) reconcilePart(ctx context.Context, lock lockfilePins, subjec
 }
 
 // candidateTools returns the tools that the server lists and no earlier stage left out. If two tools have the same
-// name, only the first is returned. There are at most MaxTools.
+// name, only the first is returned. It returns at most MaxTools tools, a limit in the server's configuration.
 func candidateTools(s *Inspection) (list []shield.ListedTool) {
 	wanted := make(map[string]bool, len(s.Tools))
 	for _, t := range s.Tools {
@@ -101,7 +105,8 @@ func candidateTools(s *Inspection) (list []shield.ListedTool) {
 	return list
 }
 
-// reconcileRemembered applies the pins to a stored list. Changes that no person has decided on stay held.
+// reconcileRemembered compares the pins with the stored tools of an earlier run. Tools with a changed definition that
+// no person has accepted yet remain held.
 func (st *PinStage) reconcileRemembered(ctx context.Context, subject PinSubject,
 	s *Inspection) (shield.PinOutcome, error) {
 	out := shield.PinOutcome{LeftOut: map[string]string{}, Pinned: map[string]json.RawMessage{}}
@@ -121,7 +126,7 @@ func (st *PinStage) reconcileRemembered(ctx context.Context, subject PinSubject,
 	return out, nil
 }
 
-// applySettlement applies the result of a comparison to the items of a part.
+// applySettlement applies the outcome of comparing a part with its pins to the items of that part.
 func applySettlement(s *Inspection, part string, out shield.PinOutcome) {
 	if len(out.Held)+len(out.LeftOut) == 0 {
 		return
@@ -169,8 +174,8 @@ func applyInstructions(s *Inspection, out shield.PinOutcome) {
 	s.Notes = append(s.Notes, note)
 }
 
-// ServersToRecheck returns the servers whose next check may have a different result. Either an item was held and a
-// person may have decided since, or the lockfile has changed.
+// ServersToRecheck returns the servers whose next check may have a different result. For such a server, an item was
+// held and a person may have decided since, or the lockfile has changed.
 func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 	now, err := st.checker.lockfile.read()
 	st.mu.Lock()
@@ -184,12 +189,12 @@ func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 	return all
 }
 
-// shellSafeName matches names that a shell reads as one word and a command cannot read as a flag.
+// shellSafeName matches names that a shell reads as one word and that a command cannot mistake for a flag.
 var shellSafeName = lazyregexp.New(`^[A-Za-z0-9_.][A-Za-z0-9_.:-]*$`)
 
-// AcceptCommand returns the command line with which a person accepts the changed item with that label. Servers choose
-// the names in labels. A label with special characters of a shell is omitted; the command then accepts all items of the
-// server.
+// AcceptCommand returns the command line with which a person accepts the changed item that has the label. Labels
+// contain names that servers choose. A label with characters that are special to a shell is omitted; the command then
+// accepts all items of the server.
 func AcceptCommand(id drawbridge.ServerID, label string) string {
 	command := "drawbridge shield accept " + string(id)
 	if shellSafeName().MatchString(label) {

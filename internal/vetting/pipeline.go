@@ -18,7 +18,8 @@ type TrustGate interface {
 	Quarantined(id drawbridge.ServerID) bool
 }
 
-// A Pipeline vets listings and skills. It runs the stages, updates the blocked calls, and checks the server's trust.
+// A Pipeline vets listings and skills. For a listing, it runs the stages, updates Blocked, and checks the server's
+// trust.
 type Pipeline struct {
 	Stages  Chain
 	Blocked *BlockedCalls
@@ -26,16 +27,16 @@ type Pipeline struct {
 	Log     *slog.Logger
 }
 
-// Run returns the part of a listing that may be shown. It must be called in the order of the server's listings, and may
-// be called for several servers at once. A panic in a stage becomes an error. After an error no part of the listing may
-// be shown.
+// Run returns the part of a listing that may be shown. For one server it must be called in the order of the server's
+// listings; different servers may be vetted at once. A panic in a stage is returned as an error. If Run returns an
+// error, no part of the listing may be shown.
 func (p *Pipeline) Run(ctx context.Context, server deck.Server, l drawbridge.Listing) (deck.VettedListing, error) {
 	v, err := p.runStages(ctx, server, l)
 	p.Blocked.Update(server.ID, v, err)
 	if err != nil {
 		return deck.VettedListing{}, fmt.Errorf("vet the listing of %s: %w", server.ID, err)
 	}
-	p.Trust.AddEvents(server.ID, TrustEvidence(l, v)...) // these events count in the next line
+	p.Trust.AddEvents(server.ID, TrustEvidence(l, v)...) // Quarantined below takes these events into account
 	if p.Trust.Quarantined(server.ID) {
 		return deck.VettedListing{Notes: v.Notes}, nil
 	}
@@ -55,8 +56,8 @@ func (p *Pipeline) runStages(ctx context.Context, server deck.Server, l drawbrid
 	return p.Stages.Vet(ctx, server, l)
 }
 
-// FilterSkill returns a skill in the form that may be shown, or nil to hide it. It is used in [deck.Options]. It hides
-// all skills of a server in quarantine.
+// FilterSkill returns a skill in the form that may be shown, or nil to hide the skill. It hides all skills of a server
+// in quarantine. It is a callback in [deck.Options].
 func (p *Pipeline) FilterSkill(ctx context.Context, server deck.Server, skill json.RawMessage) (
 	json.RawMessage, error) {
 	if p.Trust.Quarantined(server.ID) {

@@ -15,15 +15,15 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// A QuestionFilter sanitises requests of servers to the users and the models of callers. If a request cannot be
-// checked, none of its text is shown. It is safe for concurrent use.
+// A QuestionFilter sanitises the requests that servers send to callers: questions to the user (elicitation) and prompts
+// for the model (sampling). If a request cannot be checked, none of its text is shown. It is safe for concurrent use.
 type QuestionFilter struct {
 	sanitiser *Sanitiser
 	record    func(audit.Record) error
 	log       *slog.Logger
 	now       func() time.Time
 
-	// mu guards count, the number of findings of each server in the minute since began.
+	// mu guards count and began. count is the number of findings of each server in the minute that started at began.
 	mu    sync.Mutex
 	began time.Time
 	count map[drawbridge.ServerID]int
@@ -41,8 +41,8 @@ func (s *Sanitiser) SanitiseText(text string) (shown string, rules []string) {
 	return shown, shield.RuleNames(reasons)
 }
 
-// FlagText returns the names of the rules that match a text of a server's result, like SanitiseText. excerpt is the
-// beginning of the first match: printable, at most 64 bytes.
+// FlagText returns the names of the rules that match a text of a server's result. These are the rules that SanitiseText
+// returns. excerpt is the beginning of the first match: printable, at most 64 bytes.
 func (s *Sanitiser) FlagText(text string) (excerpt string, rules []string) {
 	sh, err := s.uncapped()
 	if err != nil {
@@ -58,15 +58,15 @@ func (s *Sanitiser) FlagText(text string) (excerpt string, rules []string) {
 	return "", rules
 }
 
-// NewQuestionFilter returns a filter with the rules of a sanitiser. record writes a finding to the audit log; nil
-// writes nothing.
+// NewQuestionFilter returns a filter with the rules of a sanitiser. record writes a finding to the audit log; if record
+// is nil, findings are not written to the audit log.
 func NewQuestionFilter(s *Sanitiser, record func(audit.Record) error, log *slog.Logger,
 	now func() time.Time) *QuestionFilter {
 	return &QuestionFilter{sanitiser: s, record: record, log: log, now: now, count: map[drawbridge.ServerID]int{}}
 }
 
 // Filter returns the params of a server's request in the form that may be shown, see shield.Shield.CheckQuestion and
-// CheckPrompt. It logs the request if it was changed or flagged.
+// CheckPrompt. If the request was changed or matched a rule, Filter logs the finding.
 func (q *QuestionFilter) Filter(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
 	report, err := q.inspect(method, params)
 	if err != nil {
@@ -95,7 +95,7 @@ func (q *QuestionFilter) inspect(method string, params json.RawMessage) (shield.
 	return sh.CheckQuestion(params)
 }
 
-// emptyQuestion returns valid params for the method, without any text of the server.
+// emptyQuestion returns valid params for the method that contain no text of the server.
 func emptyQuestion(method string) json.RawMessage {
 	if method == mcp.MethodSampling {
 		return json.RawMessage(`{"messages":[],"maxTokens":1}`)
@@ -104,7 +104,7 @@ func emptyQuestion(method string) json.RawMessage {
 		`","requestedSchema":{"type":"object","properties":{}}}`)
 }
 
-// maxRecordsPerMinute limits the findings of one server that are logged in a minute.
+// maxRecordsPerMinute is the maximum number of findings of one server that are logged in a minute.
 const maxRecordsPerMinute = 50
 
 // recordAction logs how a request was changed or flagged, and writes an audit record.

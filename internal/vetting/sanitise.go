@@ -18,13 +18,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// CodeUnreadable marks an item that cannot be shown: invalid JSON, or a template whose URI the shield would change.
+// CodeUnreadable marks an item that cannot be shown: its JSON is invalid, or it is a template whose URI the shield
+// would change.
 const CodeUnreadable = "unreadable"
 
-// A Sanitiser is the stage that checks each item with package shield. It reuses results from this process and restored
-// results. It is safe for concurrent use, and several chains may share it.
+// A Sanitiser is the stage that checks each item with package shield. It caches results, and uses the results of an
+// earlier process that were passed to Restore. It is safe for concurrent use, and several chains may share it.
 type Sanitiser struct {
-	// capped cuts long texts, uncapped does not. Each is created on first use, since reading its word lists takes time.
+	// capped returns a Shield that cuts long texts, and uncapped a Shield that does not. Each Shield is created on
+	// first use, since reading its word lists takes time.
 	capped, uncapped func() (*shield.Shield, error)
 
 	mu        sync.Mutex
@@ -36,11 +38,12 @@ type Sanitiser struct {
 	skillBytes int
 }
 
-// maxCachedRows limits the rows with cached results. Listings of a row that was removed from the cache are checked
-// again.
+// maxCachedRows is the maximum number of server configurations with cached results. For a configuration that was
+// evicted, the next listing is checked again.
 const maxCachedRows = 1024
 
-// A rowSnapshot is the last result of a row as JSON text. opened reports whether the text was already parsed.
+// A rowSnapshot is the last result for a server configuration, as JSON text. opened reports whether the text was
+// already parsed.
 type rowSnapshot struct {
 	text   []byte
 	opened bool
@@ -48,13 +51,14 @@ type rowSnapshot struct {
 
 var _ Stage = (*Sanitiser)(nil)
 
-// A rowResult holds the result of one row. mu is locked while a listing of the row is checked.
+// A rowResult contains the last result for a server configuration. mu is locked while a listing of the server is
+// checked.
 type rowResult struct {
 	mu     sync.Mutex
 	result *listingResult
 }
 
-// NewSanitiser returns a Sanitiser without results.
+// NewSanitiser returns a Sanitiser without cached results.
 func NewSanitiser() *Sanitiser {
 	made := func(o shield.Options) func() (*shield.Shield, error) {
 		return sync.OnceValues(func() (*shield.Shield, error) { return shield.New(o) })
@@ -71,8 +75,8 @@ func NewSanitiser() *Sanitiser {
 	return s
 }
 
-// Restore sets the stored result of a row. If the next listing has the same items, this result is used, even if the
-// rules have changed since; see IsStale.
+// Restore adds a result that Snapshot returned in an earlier process. row is the hash of the server's configuration. If
+// the server's next listing has the same items, this result is used, even if the rules have changed since; see IsStale.
 func (s *Sanitiser) Restore(row string, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +85,8 @@ func (s *Sanitiser) Restore(row string, text []byte) {
 	}
 }
 
-// Snapshot returns the result of a row for storage, or nil if no listing of the row was checked.
+// Snapshot returns the last result for a server configuration, for Restore in a later process. row is the hash of the
+// configuration. It returns nil if there is no result.
 func (s *Sanitiser) Snapshot(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +96,8 @@ func (s *Sanitiser) Snapshot(row string) []byte {
 	return nil
 }
 
-// IsStale reports whether the result for a row was made by rules that differ from the present rules. Vetting the
-// listing again applies the present rules.
+// IsStale reports whether the last result for a server was made by rules that differ from the current rules. If so,
+// vetting the same listing again applies the current rules.
 func (s *Sanitiser) IsStale(m deck.Server) bool {
 	b := s.rowResultOf(m).latest()
 	return b != nil && b.Rules != rulesID(m)
@@ -121,7 +126,7 @@ func (f *rowResult) latest() *listingResult {
 	return f.result
 }
 
-// takeRestored returns the restored result of a row on the first call, and nil on later calls.
+// takeRestored returns the result that was passed to Restore for row, on the first call. On later calls it returns nil.
 func (s *Sanitiser) takeRestored(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +164,8 @@ func (s *Sanitiser) Apply(ctx context.Context, in *Inspection) error {
 }
 
 // itemsToShow returns the items that no stage left out, by part, with their indices in the lists of s. It returns at
-// most MaxTools tools. The part partServer contains the server's info, capabilities and instructions.
+// most MaxTools tools, a limit in the server's configuration. The part partServer contains the server's info,
+// capabilities and instructions.
 func itemsToShow(s *Inspection) (all [partCount][]json.RawMessage, places [partCount][]int, err error) {
 	names := map[string]bool{} // names of the tools, if there are more than MaxTools
 	bounded := s.Server.MaxTools > 0 && len(s.Tools) > s.Server.MaxTools
@@ -183,7 +189,8 @@ func itemsToShow(s *Inspection) (all [partCount][]json.RawMessage, places [partC
 	return all, places, nil
 }
 
-// sanitiseItems checks all items that are not in before, an earlier result of the same rules.
+// sanitiseItems checks the items in all. before is an earlier result; if it was made by the same rules, items that it
+// contains are not checked again.
 func (s *Sanitiser) sanitiseItems(ctx context.Context, in *Inspection, before *listingResult,
 	all [partCount][]json.RawMessage) (*listingResult, error) {
 	b := &listingResult{Rules: rulesID(in.Server), Digest: itemsDigest(all)}
@@ -220,7 +227,7 @@ func (s *Sanitiser) sanitiseItems(ctx context.Context, in *Inspection, before *l
 	return b.withItems(all), nil
 }
 
-// sanitiseItem checks one item.
+// sanitiseItem checks one item. at is its index in the part.
 func (s *Sanitiser) sanitiseItem(m deck.Server, part, at int, raw json.RawMessage) (itemResult, error) {
 	if len(raw) == 0 {
 		return itemResult{}, nil
@@ -247,7 +254,8 @@ func (s *Sanitiser) sanitiseItem(m deck.Server, part, at int, raw json.RawMessag
 	return newItemResult(part, raw, report), nil
 }
 
-// newItemResult converts a report to an itemResult.
+// newItemResult converts a report of the shield to an itemResult. If the URI of a resource was changed, the result has
+// a hash of the URI instead. If the URI of a template was changed, the template is hidden.
 func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemResult) {
 	l.Names = report.Renamed
 	if !sameBytes(report.Canonical, raw) {
@@ -275,7 +283,8 @@ func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemR
 // severities are the actions on a text, the most severe first. Other actions are not mentioned in notes.
 var severities = [...]string{"blanked", "renamed", "flagged", "stripped", "cut"}
 
-// summariseReasons returns the most severe action, and a text that describes it and the number of other findings.
+// summariseReasons returns the most severe action in the findings. why describes this finding, and contains the number
+// of other findings.
 func summariseReasons(reasons []shield.Finding) (did, why string) {
 	rank := func(r shield.Finding) int { return slices.Index(severities[:], r.Action) }
 	reasons = slices.DeleteFunc(slices.Clone(reasons), func(r shield.Finding) bool { return rank(r) < 0 })

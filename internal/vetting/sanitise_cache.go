@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The parts of a listing. Stored results contain these numbers.
+// The parts of a listing. Results in the store contain these numbers, so they must not change.
 const (
 	partTools = iota
 	partPrompts
@@ -32,40 +32,41 @@ const (
 
 var selfNames = [...]string{"info", "capabilities", "instructions"}
 
-// partNouns are the words for the parts in texts for people. partMembers are the JSON members with the names of the
-// items.
+// partNouns are the words for the parts in texts for people. partMembers are the JSON members that contain the names of
+// the items.
 var (
 	partNouns   = [partCount]string{"tool", "prompt", "resource", "template", "server"}
 	partMembers = [partCount]string{"name", "name", "uri", "uriTemplate", ""}
 )
 
-// An itemResult is the result of checking one item, if the item was changed or has a note.
+// An itemResult is the result of checking one item of a listing. It exists only for items that were changed or hidden,
+// or that have a note.
 type itemResult struct {
 	Part int `json:"part"`
 	At   int `json:"at"`
 	// Definition is the changed definition; empty if it is unchanged.
 	Definition []byte            `json:"definition,omitempty"`
 	Names      map[string]string `json:"names,omitempty"`
-	// Did and Why are the note; empty if there is no note. LeftOut is the reason for hiding the item; empty if the item
-	// is shown.
+	// Did and Why are the note for people: the action and its reason. They are empty if there is no note. LeftOut is
+	// the reason for hiding the item; it is empty if the item is shown.
 	Did     string `json:"did,omitempty"`
 	Why     string `json:"why,omitempty"`
 	LeftOut string `json:"out,omitempty"`
-	// Slight reports whether the note is a guess, see shield.WeighedRule.
+	// Slight reports whether the only reason for the note is a guess, see shield.WeighedRule.
 	Slight bool `json:"slight,omitempty"`
 }
 
-// A listingResult is the result of checking one listing: the version of the rules, and the items that were changed or
-// have a note.
+// A listingResult is the result of checking one listing: the version of the rules, and an itemResult for each item that
+// was changed or hidden or has a note.
 type listingResult struct {
 	Rules string `json:"rules"`
-	// Digest is the hash of the checked items. Items that were not checked are not part of the result.
+	// Digest is the hash of all checked items, including those without an itemResult.
 	Digest string       `json:"digest"`
 	Items  []itemResult `json:"looks,omitempty"`
 
 	objects [partCount][]json.RawMessage
-	// byPlace maps the index of an item to its result. byBytes maps the bytes of an item to its index, and is created
-	// on first use.
+	// byPlace maps the index of an item to its itemResult. byBytes maps the bytes of an item to its index; it is
+	// created when it is first needed.
 	byPlace [partCount]map[int]itemResult
 	byBytes [partCount]map[string]int
 }
@@ -88,7 +89,8 @@ func itemsDigest(all [partCount][]json.RawMessage) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// parseListingResult parses a stored result. It returns nil if the result belongs to other items, or is invalid.
+// parseListingResult parses a stored result. It returns nil if the result was made for other items than all, or is
+// invalid.
 func parseListingResult(record []byte, all [partCount][]json.RawMessage) *listingResult {
 	b := &listingResult{}
 	if len(record) == 0 || json.Unmarshal(record, b) != nil || b.Digest != itemsDigest(all) {
@@ -102,7 +104,7 @@ func parseListingResult(record []byte, all [partCount][]json.RawMessage) *listin
 	return b.withItems(all)
 }
 
-// withItems sets the items that the result belongs to, and returns the result.
+// withItems sets the items for which the result was made, and returns the result.
 func (b *listingResult) withItems(all [partCount][]json.RawMessage) *listingResult {
 	b.objects = all
 	for _, l := range b.Items {
@@ -115,7 +117,7 @@ func (b *listingResult) withItems(all [partCount][]json.RawMessage) *listingResu
 }
 
 // find returns the result for an item. It first compares the item at the same index, then searches for the item by its
-// bytes. ok is false if the item was not checked.
+// bytes. ok is false if the item was not checked. A checked item without changes and notes has the zero itemResult.
 func (b *listingResult) find(part, at int, raw json.RawMessage) (itemResult, bool) {
 	if b == nil {
 		return itemResult{}, false
@@ -136,7 +138,7 @@ func (b *listingResult) find(part, at int, raw json.RawMessage) (itemResult, boo
 	return b.byPlace[part][at], true
 }
 
-// covers reports whether the result belongs to exactly these items in this order.
+// covers reports whether the result was made for exactly these items in this order.
 func (b *listingResult) covers(all [partCount][]json.RawMessage) bool {
 	for part, list := range all {
 		if !slices.EqualFunc(list, b.objects[part], sameBytes) {
@@ -146,7 +148,8 @@ func (b *listingResult) covers(all [partCount][]json.RawMessage) bool {
 	return true
 }
 
-// applyTo applies the result to the listing in s. places are the indices of the items in the lists of s.
+// applyTo changes the listing in s according to the result. all are the checked items, and places are their indices in
+// the lists of s.
 func (b *listingResult) applyTo(s *Inspection, all [partCount][]json.RawMessage, places [partCount][]int) {
 	for part, list := range [...][]deck.VettedItem{s.Tools, s.Prompts, s.Resources, s.Templates} {
 		for at, place := range places[part] {

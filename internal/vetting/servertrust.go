@@ -14,9 +14,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// TrustAccountName returns the name of a server's trust account. It is a hash of the command or URL, with arguments,
-// environment, headers and working directory as configured. A server keeps its account if only its name or other
-// settings change.
+// TrustAccountName returns the name of a server's trust account. The name is a hash of the command or URL, with
+// arguments, environment, headers and working directory as configured. If only the server's name or other settings
+// change, the server has the same account as before.
 func TrustAccountName(row config.Server) string {
 	parts := []any{row.Command, row.Args, row.URL, row.Env, row.Headers}
 	if len(row.Raw) > 0 {
@@ -33,15 +33,15 @@ func TrustAccountName(row config.Server) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A ServerTrust finds the trust accounts of servers by their names in one configuration. Its methods may be called from
-// several goroutines.
+// A ServerTrust maps the servers of one configuration to their trust accounts. Its methods may be called from several
+// goroutines.
 type ServerTrust struct {
 	accounts *TrustAccounts // nil if servers have no accounts
 	servers  atomic.Pointer[map[drawbridge.ServerID]accountHolder]
 }
 
-// An accountHolder is a server that may have an account. account computes the account's name once, because every call
-// needs it.
+// An accountHolder is a server of the configuration. level is its configured trust level. account returns the name of
+// its account, which is computed only once, because every call needs it.
 type accountHolder struct {
 	level   trust.Level
 	account func() string
@@ -53,7 +53,7 @@ var _ TrustGate = (*ServerTrust)(nil)
 // Quarantined always returns false.
 func NewServerTrust(accounts *TrustAccounts) *ServerTrust { return &ServerTrust{accounts: accounts} }
 
-// Update replaces the servers by the servers in rows.
+// Update replaces the servers by those in rows, the servers of a new configuration.
 func (t *ServerTrust) Update(rows []config.Server) {
 	servers := make(map[drawbridge.ServerID]accountHolder, len(rows))
 	for _, row := range rows {
@@ -73,8 +73,8 @@ func (t *ServerTrust) Update(rows []config.Server) {
 	}
 }
 
-// LogQuarantine logs, once, that the quarantine of an account began or ended, if a configured server has the account.
-// The store also contains the accounts of servers in other configurations.
+// LogQuarantine logs that the quarantine of an account began or ended, once for each change. It logs nothing if no
+// configured server has the account, because the store also contains accounts of servers in other configurations.
 func (t *ServerTrust) LogQuarantine(account string) {
 	for _, id := range t.ServersOf(account) {
 		t.accounts.logQuarantine(account, string(id))
@@ -107,7 +107,7 @@ func (t *ServerTrust) Quarantined(id drawbridge.ServerID) bool {
 	return ok && t.accounts.Quarantined(h.account())
 }
 
-// Lookup returns the trust of a server, or nil if it has no account.
+// Lookup returns the trust of a server. It returns nil if the server is unknown or trust accounts are not used.
 func (t *ServerTrust) Lookup(id drawbridge.ServerID) *drawbridge.Trust {
 	h, ok := t.holder(id)
 	if !ok {
@@ -131,7 +131,7 @@ func (t *ServerTrust) ServersOf(account string) (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// Trust converts the status for display. configured is the trust level in the server's row.
+// Trust converts the status for display. configured is the trust level in the server's configuration.
 func (s TrustStatus) Trust(configured trust.Level) drawbridge.Trust {
 	return drawbridge.Trust{
 		Score: s.Score, Level: string(trust.LevelForScore(s.Score, configured)),

@@ -19,8 +19,8 @@ type SkillStage interface {
 
 var _ SkillStage = (*Sanitiser)(nil)
 
-// VetSkill applies the stages that handle skills to an entry. The error is that of a stage, or reports that no stage
-// handles skills.
+// VetSkill passes an entry of a list of skills through the stages that implement [SkillStage]. It returns an error if a
+// stage returns one, or if no stage handles skills.
 func (c Chain) VetSkill(ctx context.Context, server deck.Server, entry json.RawMessage) (_ json.RawMessage, err error) {
 	looked := false
 	for _, stage := range c {
@@ -37,14 +37,15 @@ func (c Chain) VetSkill(ctx context.Context, server deck.Server, entry json.RawM
 	return entry, nil
 }
 
-// maxSkills limits the number of cached skills, and maxSkillBytes their total size. Lists of skills are requested
-// often, and may have other entries each time.
+// maxSkills is the maximum number of cached skills, and maxSkillBytes is their maximum total size. The cache is limited
+// because a server may send other skills in each list.
 const (
 	maxSkills     = 4096
 	maxSkillBytes = 32 << 20
 )
 
-// ApplyToSkill implements [SkillStage]. Clients read a skill by its URI, so a skill whose URI would change is hidden.
+// ApplyToSkill implements [SkillStage]. A client reads a skill by its URI. If sanitising changes the URI, the skill is
+// hidden.
 func (s *Sanitiser) ApplyToSkill(ctx context.Context, m deck.Server, entry json.RawMessage) (json.RawMessage, error) {
 	key := sha256.Sum256([]byte(rulesID(m) + "\x00" + string(entry)))
 	s.mu.Lock()
@@ -69,7 +70,7 @@ func (s *Sanitiser) ApplyToSkill(ctx context.Context, m deck.Server, entry json.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.skills.Remove(key) // another request may have been faster
+	s.skills.Remove(key) // another request may have added the key meanwhile
 	s.skills.Add(key, shown)
 	for s.skillBytes += len(shown); s.skillBytes > maxSkillBytes && s.skills.Len() > 1; {
 		s.skills.RemoveOldest()

@@ -9,20 +9,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// A Stage checks a listing and decides which part of it is shown.
+// A Stage checks a listing and decides which part of the listing is shown.
 type Stage interface {
-	// Apply changes the vetted listing in s. After an error no part of the listing is shown. Apply may be called for
-	// several servers at once, and is called for one server in the order of its listings.
+	// Apply changes the vetted listing in s. If Apply returns an error, no part of the listing is shown. Apply may be
+	// called for several servers at once. For one server it is called in the order in which the server sent its
+	// listings.
 	Apply(ctx context.Context, s *Inspection) error
 }
 
 // An Inspection is a listing with the result of the stages so far. Before the first stage no item is shown.
 type Inspection struct {
 	Server deck.Server
-	// Listing is the listing that the server sent. If its ListedAt is zero, it is the list of tools that the ledger
-	// stored.
+	// Listing is the listing that the server sent. If its ListedAt is zero, the server has not sent a listing yet, and
+	// Listing contains the stored tools of an earlier run.
 	Listing drawbridge.Listing
-	// VettedListing is the part that is shown. A stage changes its items in place, and may add or remove items.
+	// VettedListing is the part that is shown. A stage changes the items in place, and may add or remove items.
 	deck.VettedListing
 }
 
@@ -49,7 +50,7 @@ func (c Chain) Vet(ctx context.Context, server deck.Server, l drawbridge.Listing
 	return s.VettedListing, nil
 }
 
-// unshownItems returns the items of a list with Original set and nothing shown.
+// unshownItems returns an item for each definition in a list, with only Original set. Such an item is not shown.
 func unshownItems(list []json.RawMessage) []deck.VettedItem {
 	out := make([]deck.VettedItem, len(list))
 	for i, raw := range list {

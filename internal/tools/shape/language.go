@@ -23,9 +23,11 @@ var banned = regexp.MustCompile(
 		`|\bbut for\b|of which there is none`)
 
 // plain matches correct English phrases that banned would match too: "there is no such file", "it is no longer used".
+// bannedIn ignores these phrases.
 var plain = regexp.MustCompile(`(?i)\bthere (?:is|are) no\b|\b(?:is|are) no longer\b`)
 
-// wordLists are packages whose string literals are data of a detector, not texts for people.
+// wordLists are packages whose string literals are the data of a detector, not texts for people. The literals of these
+// packages may contain banned phrases.
 var wordLists = []string{"internal/injection"}
 
 // phrases lists the places of the banned phrases in the program, each as "file:line".
@@ -69,7 +71,7 @@ func (f *reading) language() {
 	})
 }
 
-// longLines adds the number of lines of a file to s.lines, and the number of lines over maxColumns columns to
+// longLines adds the number of lines of a file to s.lines, and the number of lines longer than maxColumns to
 // s.overlong.
 func (s *shape) longLines(source []byte) {
 	for line := range strings.Lines(string(source)) {

@@ -53,7 +53,7 @@ func (s *shape) facts() []string {
 	}
 }
 
-// limits returns the measured values with the project's limits for them.
+// limits returns the measured values together with the project's limits for them.
 func (s *shape) limits() []limit {
 	long := slices.DeleteFunc(slices.Clone(s.functions), func(p point) bool { return p.size <= 60 })
 	function, file, wide := largest(s.functions), largest(s.files), largest(s.interfaces)
@@ -101,7 +101,8 @@ func largest(points []point) point {
 	return most
 }
 
-// percentile returns the n-th percentile of the sizes: n percent of the points are not larger.
+// percentile returns the n-th percentile of the sizes: the smallest size for which at least n percent of the points are
+// not larger.
 func percentile(points []point, n int) int {
 	if len(points) == 0 {
 		return 0
@@ -129,7 +130,7 @@ func places(points []point) []string {
 	return all
 }
 
-// some returns a text with the first few places, and the number of further places.
+// some returns a text with the first four places and the number of further places; "" if there are none.
 func some(places []string) string {
 	const few = 4
 	switch {

@@ -2,9 +2,10 @@
 //
 //	go run ./internal/tools/shape [DIR]
 //
-// It prints one line for each limit, with the measured value and the places in the code. It exits with status 1 if a
-// value exceeds its limit. It parses all Go files without type checking, and ignores build tags. It skips generated
-// files, testdata and hidden directories. It changes no file.
+// It prints one line for each limit, with the measured value and the places in the code that count. It exits with
+// status 1 if a value does not comply with its limit, and with status 2 if the code cannot be read. It parses all Go
+// files without type checking, and ignores build tags. It skips generated files, testdata and hidden directories. It
+// changes no file.
 package main
 
 import (

@@ -37,7 +37,7 @@ type shape struct {
 	plainFuncs, methods          oneWords
 }
 
-// oneWords counts functions: all of them, and the functions whose name is one word.
+// oneWords holds the number of all functions of a kind, and the number of those functions whose name is one word.
 type oneWords struct{ all, one int }
 
 // measure reads every Go file under fsys and returns the measured values.
@@ -154,7 +154,8 @@ func (f *reading) node(n ast.Node) bool {
 	return true
 }
 
-// countName counts a function of the program and whether its name is one word.
+// countName adds a function to f.plainFuncs, or to f.methods if it is a method. It ignores tests, and functions that
+// are not part of the program.
 func (f *reading) countName(n *ast.FuncDecl) {
 	if f.test || !isProgram(path.Dir(f.name)) {
 		return
@@ -194,8 +195,8 @@ func (f *reading) call(n *ast.CallExpr) {
 	}
 }
 
-// errorString examines the string literal at the beginning of an error's text. It counts the literal, and lists it as
-// bad if it begins with "failed" or a similar word.
+// errorString examines the argument arg of a call that makes an error. If the text begins with a string literal, the
+// literal is counted. If the literal begins with "failed" or a similar word, its place is added to f.badErrors.
 func (f *reading) errorString(arg ast.Expr) {
 	for {
 		sum, ok := arg.(*ast.BinaryExpr)
@@ -221,8 +222,9 @@ func (f *reading) errorString(arg ast.Expr) {
 	}
 }
 
-// suppressions finds the comments that suppress a linter's warning. Each must have a reason: after the name of the
-// check in a "//lint:" comment, and after a second "//" in a "//nolint" comment.
+// suppressions adds the comments that suppress a linter's warning to the list of suppressions, and those without a
+// reason to f.unreasoned. The reason must follow the name of the check in a "//lint:" comment, and a second "//" in a
+// "//nolint" comment.
 func (f *reading) suppressions() {
 	for _, group := range f.file.Comments {
 		for _, c := range group.List {
@@ -243,8 +245,9 @@ func (f *reading) suppressions() {
 	}
 }
 
-// exported counts the exported names of a file, and lists the names without a comment: functions, methods of exported
-// types, types, constants and variables. A comment above a group of constants or variables counts for each of them.
+// exported counts the exported names of a file: functions, methods of exported types, types, constants and variables.
+// It adds the names without a comment to f.undocumented. A comment above a group of constants or variables counts for
+// each of them.
 func (f *reading) exported() {
 	for _, decl := range f.file.Decls {
 		switch d := decl.(type) {

@@ -19,7 +19,8 @@ type pkg struct {
 	imports    map[string]bool // directories of this module that its files import, without the imports of tests
 }
 
-// notProgram are directories of packages for tests and development; the program does not import them.
+// notProgram are directories that do not belong to the program: they contain packages for tests and development, which
+// the program does not import.
 var notProgram = []string{"mcptest", "internal/storetest", "internal/oauthtest", "internal/tools", "test", "examples"}
 
 // isProgram reports whether the packages in dir belong to the program.
@@ -54,7 +55,7 @@ func (s *shape) programPackages() []string {
 	return s.packagesWhere(func(dir string, p *pkg) bool { return isProgram(dir) && p.library })
 }
 
-// importable returns the packages that a program outside this module may import.
+// importable returns the directories of the packages that a program outside this module may import, sorted.
 func (s *shape) importable() []string {
 	return s.packagesWhere(func(dir string, p *pkg) bool { return isPublic(dir) && p.library && !p.main })
 }
@@ -70,8 +71,8 @@ func (s *shape) packagesWhere(match func(dir string, p *pkg) bool) []string {
 	return dirs
 }
 
-// libraries returns the packages of the program that other packages can import, and in once the libraries that exactly
-// one package imports.
+// libraries returns in all the directories of the program's packages that other packages can import. In once it returns
+// the directories that exactly one package of the program imports.
 func (s *shape) libraries() (all, once []string) {
 	importers := map[string]int{}
 	for dir, p := range s.byDir {

@@ -19,22 +19,22 @@ var answers string
 //go:embed letters.txt
 var letters string
 
-// Limits of the training data. mostSaid and mostLetters are the numbers of texts from the two grammars. mostSentence is
-// the maximum number of sentences from one document.
+// Limits of the training data. mostSaid and mostLetters are the numbers of texts that are generated from answers.txt
+// and letters.txt. mostSentence is the maximum number of sentences from one document.
 const (
 	mostSaid     = 12000
 	mostLetters  = 24000
 	mostSentence = 400
 )
 
-// answered contains the training data for answers.
+// answered contains the training data for answers (results of calls).
 type answered struct {
 	in    *injection.Inspector
 	texts []*text
 }
 
-// read adds the training texts: orders and honest texts from the grammars and from said/, the labelled answers, and the
-// documents.
+// read adds the training texts. These are instructions and honest texts from the two grammars and from said/, the
+// labelled results of calls, and the documents.
 func (a *answered) read(l *lesson, docs string) error {
 	for _, of := range []struct {
 		list  string
@@ -104,8 +104,8 @@ func (a *answered) add(t *text, s string) {
 	}
 }
 
-// learn returns the weights for answers. It also prints the weights of documents from a test run in which they were
-// left out.
+// learn returns the weights for answers. First it learns weights without the documents of about a fifth of the sources,
+// and prints how it weighs these documents. The returned weights are learned from all texts.
 func (a *answered) learn() *model {
 	m := learn(a.texts, func(t *text) bool { return t.catalogue == 1 })
 	var strange, whole []float64

@@ -10,13 +10,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// familyNames maps the short source names in derived rows to the full names in other rows.
+// familyNames maps the short source names in rows that were derived from other rows to the full names in those rows.
 var familyNames = map[string]string{"MSB": "dongsenzhang/MSB", "cisco": "cisco-ai-defense/mcp-scanner",
 	"DVMCP": "harishsg993010/damn-vulnerable-MCP-server", "mcpproxy": "smart-mcp-proxy/mcpproxy-go",
 	"attack-labs": "aminrj-labs/mcp-attack-labs", "AgentDojo": "ethz-spylab/agentdojo"}
 
-// sourcesOf returns the sources of a row. own is the source of the order, or of the honest row. carrier is the source
-// of the honest tool around the order, or "".
+// sourcesOf returns the sources of a labelled row. own is the source of the injected instruction, or of an honest row.
+// carrier is the source of the honest tool into which the instruction was inserted, or "".
 func sourcesOf(source string) (own, carrier string) {
 	for i, part := range strings.Split(source, ";") {
 		part = strings.TrimPrefix(part, "derived:")
@@ -32,12 +32,12 @@ func sourcesOf(source string) (own, carrier string) {
 	return own, carrier
 }
 
-// A tally counts rows, and flagged or blanked rows.
+// A tally counts rows, and among them the flagged or blanked rows.
 type tally struct{ all, flagged int }
 
 func (t *tally) percent() float64 { return 100 * float64(t.flagged) / float64(max(t.all, 1)) }
 
-// count adds a row to the tally with that key.
+// count adds a row to the tally with the given key. flagged reports whether the row was flagged or blanked.
 func count(all map[string]*tally, key string, flagged bool) {
 	if all[key] == nil {
 		all[key] = &tally{}
@@ -49,7 +49,8 @@ func count(all map[string]*tally, key string, flagged bool) {
 }
 
 // leaveOneOut checks the definitions of each source with weights that were learned from the rows of all other sources.
-// It prints the share of flagged rows by source and by class. Rules and limits are the same for all sources.
+// It prints the share of flagged rows by source and by class. The rules and weight limits of the shield are the same
+// for all sources.
 func (l *lesson) leaveOneOut() error {
 	bySource, byClass := map[string]*tally{}, map[string]*tally{}
 	sources := map[string][]row{}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A grammar contains the alternatives for each part, and generates texts by choosing among them. The choices are
-// pseudo-random and the same in each run.
+// A grammar generates texts. It has several alternatives for each named part of a text and chooses among them. The
+// choices are pseudo-random and the same in each run.
 type grammar struct {
 	ways map[string][]string
 	rand *rand.Rand
@@ -17,8 +17,8 @@ type grammar struct {
 // part matches a reference to another part, such as "{name}".
 var part = regexp.MustCompile(`\{\w+\}`)
 
-// newGrammar parses a grammar with one part per line. It returns an error for a reference to a part that does not
-// exist.
+// newGrammar parses a grammar with one part per line. It returns an error if an alternative refers to a part that does
+// not exist.
 func newGrammar(list string) (*grammar, error) {
 	g := &grammar{map[string][]string{}, rand.New(rand.NewPCG(5, 6))}
 	for line := range strings.Lines(list) {
@@ -40,13 +40,14 @@ func newGrammar(list string) (*grammar, error) {
 	return g, nil
 }
 
-// say returns a random text of the grammar, with a capital at the beginning.
+// say returns a random text of the grammar, with a capital letter at the beginning.
 func (g *grammar) say() string {
 	s := part.ReplaceAllStringFunc(g.one("all"), func(of string) string { return g.part(of, 0) })
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// part returns a random text for a reference to a part. Deeply nested references are not expanded.
+// part returns a random text for of, a reference to a part such as "{name}". References nested deeper than five levels
+// are not replaced.
 func (g *grammar) part(of string, depth int) string {
 	way := g.one(of[1 : len(of)-1])
 	if depth > 4 {

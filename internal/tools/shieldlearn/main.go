@@ -1,18 +1,19 @@
 // Command shieldlearn learns the weights by which the shield judges sentences: go run ./internal/tools/shieldlearn
 // -data DIR -tools FILE,FILE.
 //
-// It learns from orders.txt and honest.txt in this directory, with several variations of each sentence. It also learns
-// from the labelled rows in DIR (internal/tools/shieldscore describes their form) and from catalogues of honest tools,
-// with one definition per line. For each place in a definition, it prints the weights of honest tools whose catalogue
-// was left out of the training. It also prints how many orders of the sample have larger weights. These orders are not
-// used for training.
+// It learns from orders.txt, which contains instructions of attacks, and honest.txt in this directory, with several
+// variations of each sentence. It also learns from the labelled rows in DIR (internal/tools/shieldscore describes their
+// form) and from catalogues of honest tools, with one definition per line. For each place in a definition, it prints
+// weight limits that few honest tools exceed. For this, each catalogue is weighed with weights that were learned
+// without it. It also prints how many instructions of the sample in internal/shield/testdata exceed these limits. These
+// instructions are not used for training.
 //
 // With -folds, it checks the labelled definitions of each source with weights that were learned without that source,
 // and writes no file. With -docs FILE,FILE it also learns the weights for results. For this it uses these documents,
-// the grammars answers.txt (orders) and letters.txt (honest texts), and the directory said/. The directory contains
-// orders and honest sentences in English and other languages. The documents should be in the same languages. With -out
-// it writes the weights. With -mean it writes the mean of these weights and others. The same input always results in
-// the same weights.
+// the grammars answers.txt (instructions) and letters.txt (honest texts), and the directory said/. The directory
+// contains instructions and honest sentences in English and other languages. The documents should be in the same
+// languages. With -out it writes the weights to a file. With -mean it writes the mean of these weights and the weights
+// in another file. The same input always results in the same weights.
 package main
 
 import (
@@ -97,10 +98,11 @@ func run(dir, tools, docs, out, mean string, folds bool) error {
 	return os.WriteFile(out, all.table(injection.DefinitionSlots), 0o644)
 }
 
-// known is the additional weight that is allowed for a sentence that shares a word with its document.
+// known is the additional weight that is allowed for a sentence that shares a topic word with its document.
 const known = 2
 
-// print prints limits that few of the held-out honest tools exceed, and how many unseen orders exceed them.
+// print prints, for each place in a definition, weight limits that few of the honest tools in left exceed. For each
+// limit it also prints how many instructions in unseen exceed it.
 func print(left []*text, m *model, unseen []*text) {
 	for at := injection.PlaceDescription; at <= injection.PlaceMember; at++ {
 		most := map[string]float64{}
@@ -137,8 +139,8 @@ func (m *model) heaviest(t *text) float64 {
 	return most
 }
 
-// stands returns the largest weight of a sentence of the text, for comparison with a limit. A sentence that shares a
-// word with its document counts with a weight lower by known. A sentence about an attack does not count.
+// stands returns the largest weight of a sentence of the text, for comparison with a limit. The weight of a sentence
+// that shares a topic word with its document is reduced by known. A sentence about an attack is ignored.
 func (m *model) stands(t *text) float64 {
 	most := math.Inf(-1)
 	for _, s := range t.sentences {

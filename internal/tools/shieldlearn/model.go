@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// A model contains a weight for each slot.
+// A model contains a weight for each slot of a weight table.
 type model struct {
 	weights [injection.AnswerSlots]float64
 }
@@ -22,7 +22,7 @@ func (m *model) weight(slots []uint32) float64 {
 	return sum / math.Sqrt(float64(len(slots))+1)
 }
 
-// table returns the weights of the first slots, in the format of the shield's weight tables.
+// table returns the weights of the first slots slots, in the format of the shield's weight tables.
 func (m *model) table(slots int) []byte {
 	out := make([]byte, slots)
 	for i, w := range m.weights[:slots] {
@@ -56,21 +56,21 @@ func (m *model) meanWith(other *model) *model {
 	return mean
 }
 
-// turns is the number of models that are learned from the same sentences, each in another order. The result is their
-// mean, which depends less on the order.
+// turns is the number of models that are learned from the same sentences, each from another sequence of them. The
+// result is the mean of these models, which depends less on the sequence.
 const turns = 3
 
-// few is the number of sentences of an honest text that always count. heavy is the weight from which further sentences
-// count.
+// few is the number of sentences of an honest text that are always used for training. A further sentence is used only
+// if its weight is at least heavy.
 const (
 	few   = 12
 	heavy = -2.5
 )
 
-// learn returns a model of the texts for which leave returns false. It learns in two rounds. In the first round, all
-// sentences of texts with an order count, and the first few sentences of each honest text. In the second round, those
-// sentences of a text with an order count whose weight is at least zero or the largest of the text. Further sentences
-// of an honest text count if their weight is at least heavy.
+// learn returns a model that is learned from the texts for which leave returns false. It learns in two rounds. The
+// first round uses all sentences of texts with an instruction, and the first few sentences of each honest text. From a
+// text with an instruction, the second round uses only sentences with a weight of at least zero, and the sentence with
+// the largest weight. From an honest text, it also uses further sentences whose weight is at least heavy.
 func learn(texts []*text, leave func(*text) bool) *model {
 	var m *model
 	for range 2 {
@@ -102,8 +102,8 @@ func learn(texts []*text, leave func(*text) bool) *model {
 	return m
 }
 
-// descend performs a logistic regression with a step size that shrinks separately for each weight (AdaGrad). It uses
-// the sentences in the order of a turn.
+// descend learns a model by logistic regression, with a step size that shrinks separately for each weight (AdaGrad).
+// turn selects the pseudo-random sequence in which the sentences are used.
 func descend(all []*sentence, turn int) *model {
 	const (
 		rounds = 6

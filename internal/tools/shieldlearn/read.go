@@ -25,16 +25,16 @@ var honest string
 // A text is a training text with its properties.
 type text struct {
 	of        string // the id of the row
-	own       string // the source of the row; carrier is the source of the honest tool around its order
+	own       string // the source of the row; carrier: that of the honest tool around the instruction
 	carrier   string
-	catalogue int // the catalogue that the text is from; 0 means the labelled rows
+	catalogue int // the number of the catalogue that contains the text; 0 for a labelled row
 	about     injection.WordTopic
 	order     bool
 	tool      bool // the text is part of a definition
-	met       bool // a rule detects an order in the text
+	met       bool // a rule detects an instruction in the text
 	at        injection.TextPlace
 	counts    float64
-	score     float64 // the result of stands, by a model that was learned without the text
+	score     float64 // the result of stands, with a model that was learned without the text
 	sentences []*sentence
 }
 
@@ -43,14 +43,16 @@ type sentence struct {
 	slots  []uint32 // in the table that is learned
 	order  bool
 	counts float64
-	// inAnswers are the sentence's slots in the table for answers, if slots are its slots in the table for definitions.
+	// inAnswers are the sentence's slots in the table for answers, if the field slots has the slots in the table for
+	// definitions.
 	inAnswers []uint32
-	// strange reports whether the sentence shares no word with its document. mention reports whether it talks about an
-	// attack.
+	// strange reports whether the sentence shares no topic word with its document. mention reports whether it has a
+	// word about attacks.
 	strange, mention bool
 }
 
-// asAnswer returns a copy of the text for learning the weights for answers.
+// asAnswer returns a copy of the text that has the slots in the table for answers, for learning the weights for
+// answers.
 func (t text) asAnswer() *text {
 	all := make([]*sentence, len(t.sentences))
 	for i, s := range t.sentences {
@@ -60,7 +62,7 @@ func (t text) asAnswer() *text {
 	return &t
 }
 
-// A lesson contains the training data, and orders that are not used for training.
+// A lesson contains the training data, and the sample of instructions that is not used for training.
 type lesson struct {
 	in            *injection.Inspector
 	honest        map[string]bool // sentences of honest rows
@@ -78,8 +80,8 @@ type row struct {
 	own, carrier                           string
 }
 
-// read reads all training data. It reads honest texts first, because sentences that they share with a row with an order
-// are left out.
+// read reads all training data. It reads honest texts first: if an honest text contains a sentence of a row with an
+// instruction, this sentence is omitted from that row.
 func (l *lesson) read(dir, tools string) error {
 	l.catalogues = 1
 	for file := range strings.SplitSeq(tools, ",") {
@@ -123,7 +125,7 @@ func (l *lesson) read(dir, tools string) error {
 	return each("internal/shield/testdata/tools_malicious.jsonl", l.sample)
 }
 
-// sample adds an order of the sample to unseen, which is not used for training.
+// sample adds an instruction of the sample to unseen, which is not used for training. line is a row of the sample.
 func (l *lesson) sample(_ int, line []byte) error {
 	var r struct {
 		Class string
@@ -139,8 +141,8 @@ func (l *lesson) sample(_ int, line []byte) error {
 	return nil
 }
 
-// row adds a labelled row. Encoded orders, orders of tier C or in other languages, and the classes "plain" and "order"
-// are not used for training.
+// row adds a labelled row. The following rows are not used for training: encoded instructions, instructions of tier C
+// or in other languages, and rows of the classes "plain" and "order".
 func (l *lesson) row(r row) error {
 	r.own, r.carrier = sourcesOf(r.Source)
 	if r.Tool != nil {
@@ -157,8 +159,8 @@ func (l *lesson) row(r row) error {
 	return nil
 }
 
-// counts returns the weight of a row in the training. A row with an order, or a row that resembles one, counts three
-// times.
+// counts returns the weight of a row in the training. It returns 3 for a row with an instruction and for an honest row
+// that resembles one, and 1 for any other row.
 func counts(r row) float64 {
 	if r.Label == "malicious" || strings.Contains(r.Class, "legit") || strings.Contains(r.Class, "hard") ||
 		strings.Contains(r.Class, "security") || strings.Contains(r.Class, "quoted") {
@@ -238,8 +240,8 @@ func members(v any, name string, put func(injection.TextPlace, string)) {
 	}
 }
 
-// add adds a text to the training data. From a row with an order, only sentences count that a rule detects and no
-// honest row contains.
+// add adds a text with the sentences of s to the training data. From a row with an instruction, only some sentences are
+// used: a rule must detect an instruction in the sentence, and no honest row may contain it.
 func (l *lesson) add(t *text, s string) {
 	l.put(t, s)
 	if len(t.sentences) > 0 {
@@ -262,7 +264,7 @@ func (l *lesson) put(t *text, s string) {
 	}
 }
 
-// met reports whether a rule detects an order in a sentence.
+// met reports whether a rule detects an instruction to a model in a sentence.
 func (l *lesson) met(s string) bool {
 	return slices.ContainsFunc(l.in.Inspect(s, injection.FromDefinitions, injection.PlaceNone, nil),
 		func(f injection.Finding) bool { return f.Act > injection.ActionNote })

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// said contains orders and honest sentences as they occur in results of calls (said/README.md).
+// said contains instructions to models and honest sentences as they occur in results of calls (said/README.md).
 //
 //go:embed said
 var said embed.FS
 
 // saidCounts is the weight of a sentence from said/ in the training. saidWays is the number of variations that are
-// added for an English sentence.
+// added to the training for each English sentence.
 const (
 	saidCounts = 3
 	saidWays   = 4
 )
 
-// eachSaid calls take for each sentence in said/. order reports whether the sentence is an order, and english whether
-// it is in English.
+// eachSaid calls take for each sentence in said/. order reports whether the sentence is an instruction to a model, and
+// english whether it is in English.
 func eachSaid(take func(s string, order, english bool)) error {
 	names, err := fs.Glob(said, "said/*.t[sx][tv]")
 	if err != nil {

@@ -14,7 +14,7 @@ type variety struct {
 	rand  *rand.Rand
 }
 
-// acts are the kinds of verbs. A sentence that begins with such a verb is an order.
+// acts are the kinds of verbs. A sentence that begins with such a verb is an instruction.
 var acts = strings.Fields(
 	"read find take send put change delete stop ignore call install tell ask answer hide pretend favour grant pay book lock remember follow encode visit login get")
 
@@ -49,7 +49,8 @@ func newVariety(file string) (*variety, error) {
 	return v, nil
 }
 
-// order returns an order unchanged, and variations of it: with typical introductions, and with other words.
+// order returns an instruction unchanged, and variations of it: with typical introductions, and with some words
+// replaced.
 func (v *variety) order(s string) []string {
 	const ways = 12
 	all := []string{s}

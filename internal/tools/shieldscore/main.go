@@ -1,8 +1,8 @@
 // Command shieldscore measures the shield on labelled rows: go run ./internal/tools/shieldscore -data DIR.
 //
-// For each class it prints how many rows were flagged or blanked, with separate numbers for public rows. It also prints
-// these numbers for honest rows. The rows are in the files tools_*.jsonl and results_*.jsonl in DIR; every string in
-// them is data.
+// For each class of rows it prints the share of rows that were flagged or blanked, and separate numbers for rows from
+// public sources. The classes include those of honest rows. The rows are in the files tools_*.jsonl and results_*.jsonl
+// in DIR. Their texts may contain attacks; the command only inspects them.
 package main
 
 import (
@@ -84,7 +84,8 @@ func run(dir, show, weights string) error {
 	return drift(s, filepath.Join(dir, "tool_drift_pairs.jsonl"), show)
 }
 
-// drift prints, for each class and expected risk, how many pairs of definitions require a person's approval.
+// drift prints the results for pairs of definitions before and after a change. For each class and expected risk, it
+// prints the share of pairs that require a person's approval.
 func drift(s *shield.Shield, file, show string) error {
 	rows, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A position is a place in a definition whose text the server chooses. put inserts a sentence at that place of an
-// otherwise honest tool.
+// A position is a place in a definition whose text the server chooses. put inserts a sentence into a tool at that
+// place.
 type position struct {
 	name string
 	put  func(t *tool, sentence string)
@@ -28,7 +28,7 @@ type tool struct {
 	Meta        map[string]any `json:"_meta,omitempty"`
 }
 
-// honest returns a tool without any order.
+// honest returns a tool definition that contains no instruction to a model.
 func honest() *tool {
 	return &tool{
 		Name: "get_weather", Description: "Gets the weather of a city.",
@@ -37,7 +37,7 @@ func honest() *tool {
 	}
 }
 
-// property returns the schema of one of the tool's inputs, and creates it if necessary.
+// property returns the schema of the tool's input with that name, and creates the schema if necessary.
 func (t *tool) property(name string) map[string]any {
 	all := t.Input["properties"].(map[string]any)
 	if all[name] == nil {
@@ -46,7 +46,7 @@ func (t *tool) property(name string) map[string]any {
 	return all[name].(map[string]any)
 }
 
-// positions returns the places of a tool, the places for prose first.
+// positions returns all places in a tool definition that are tested. The places for prose come first.
 func positions() []position {
 	in := func(member string, wrap func(string) any) func(*tool, string) {
 		return func(t *tool, s string) { t.property("city")[member] = wrap(s) }
@@ -86,14 +86,14 @@ func positions() []position {
 
 var noName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// snake returns a name made of a sentence, with at most most letters.
+// snake returns a name made of the words of a sentence, with "_" between them and at most most bytes.
 func snake(s string, most int) string {
 	s = strings.Trim(noName.ReplaceAllString(strings.ToLower(s), "_"), "_")
 	return s[:min(len(s), most)]
 }
 
-// orders returns the sentences in rows that are orders to a model. The class of a row determines where in the row the
-// sentence is.
+// orders returns the sentences in rows that are instructions to a model. The class of a row determines in which member
+// the sentence is.
 func orders(rows []row) (all []string) {
 	for _, r := range rows {
 		var t struct {
@@ -133,7 +133,8 @@ func encode(t *tool) json.RawMessage {
 	return raw
 }
 
-// seen returns the number of sentences that the shield detects in each position, in the order of positions.
+// seen returns, for each position, the number of sentences that the shield detects there. The counts have the order of
+// positions.
 func seen(s *shield.Shield, sentences []string) ([]int, error) {
 	all := positions()
 	counts := make([]int, len(all))
@@ -153,8 +154,8 @@ func seen(s *shield.Shield, sentences []string) ([]int, error) {
 	return counts, nil
 }
 
-// spread prints, for each position, the share of the rows' orders that the shield detects. It also prints the
-// difference between the largest and the smallest share.
+// spread prints, for each position, the share of the instructions in rows that the shield detects there. It also prints
+// the difference between the largest and the smallest share.
 func spread(s *shield.Shield, name string, rows []row) error {
 	sentences := orders(rows)
 	if len(sentences) == 0 {

@@ -1,0 +1,130 @@
+package cards
+
+import (
+	"context"
+	_ "embed" // the description
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
+)
+
+//go:embed run_python.md
+var runPythonText string
+
+// RunPythonName is the name of the card that runs scripts.
+const RunPythonName = "run_python"
+
+// maxScript is the maximum length of a script in bytes.
+const maxScript = 1 << 20
+
+// A ScriptRunner runs Python scripts, see [sandbox.Sandbox].
+type ScriptRunner interface {
+	Run(ctx context.Context, script sandbox.Script, host sandbox.Host) (sandbox.Outcome, error)
+}
+
+// A runPythonInput is a script and what it may use.
+type runPythonInput struct {
+	Code string `json:"code" jsonschema:"The Python script."`
+	// Tools only narrow: a script has no tool that its caller has not.
+	Tools     []string       `json:"tools,omitempty" jsonschema:"Patterns of the tools that the script may call, such as github__*; absent for all."`
+	Arguments map[string]any `json:"arguments,omitempty" jsonschema:"The script reads them as the variable arguments."`
+	Timeout   float64        `json:"timeout,omitempty" jsonschema:"Seconds after which the script is ended; it can only be less than the default."`
+}
+
+// NewRunPythonCard returns the card that runs scripts. The limits are those of each run; a caller can shorten the time.
+func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Limits) drawbridge.Card {
+	return newShipped(Description[runPythonInput]{
+		Name: RunPythonName, Title: "Run Python", Text: runPythonText, AcceptsText: true, NotForScripts: true,
+		Scopes:      []drawbridge.Scope{"sandbox"},
+		Annotations: &Annotations{Destructive: true, OpenWorld: true},
+		Examples:    []runPythonInput{{Code: `print(len(tools.call("drawbridge_tools")["tools"]))`}},
+	}, func(ctx context.Context, call drawbridge.Call, in runPythonInput) (answer Answer[sandbox.Outcome], err error) {
+		if err := in.check(); err != nil {
+			return answer, err
+		}
+		l := limits
+		if t := time.Duration(in.Timeout * float64(time.Second)); t > 0 && (l.Time == 0 || t < l.Time) {
+			l.Time = t
+		}
+		arguments, err := json.Marshal(in.Arguments)
+		if err != nil {
+			return answer, err
+		}
+		host := newScriptHost(tools, call, in.Tools)
+		outcome, err := runner.Run(ctx, sandbox.Script{
+			Code: in.Code, Arguments: arguments, Owner: call.Caller.Principal, Limits: l,
+		}, host)
+		if errors.Is(err, sandbox.ErrNoInterpreter) {
+			return answer, ToolError(err.Error())
+		}
+		if err != nil {
+			return answer, err
+		}
+		return Answer[sandbox.Outcome]{Text: FormatOutcome(outcome), Value: outcome, IsError: outcome.Error != nil}, nil
+	})
+}
+
+// check returns what is wrong with the input, as a text for the model.
+func (in runPythonInput) check() error {
+	switch {
+	case strings.TrimSpace(in.Code) == "":
+		return ToolError("The script is empty.")
+	case len(in.Code) > maxScript:
+		return ToolError(fmt.Sprintf("The script has %d bytes; the maximum is %d.", len(in.Code), maxScript))
+	case in.Timeout < 0:
+		return ToolError("The timeout must be a positive number of seconds.")
+	}
+	for _, pattern := range in.Tools {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return ToolError(fmt.Sprintf("The pattern %q is not valid.", pattern))
+		}
+	}
+	return nil
+}
+
+// FormatOutcome returns the text of an outcome: the output, the value of the last line, then the error.
+func FormatOutcome(o sandbox.Outcome) string {
+	var b strings.Builder
+	section := func(text string) {
+		if text = strings.TrimRight(text, "\n"); text != "" {
+			if b.Len() > 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(text + "\n")
+		}
+	}
+	section(o.Stdout)
+	if o.Truncated {
+		section("[the output is truncated]")
+	}
+	var text string
+	switch {
+	case o.Repr != "":
+		section(o.Repr)
+	case o.Value == nil:
+	case json.Unmarshal(o.Value, &text) == nil:
+		section(text)
+	default:
+		section(string(o.Value))
+	}
+	if o.Stderr != "" {
+		section("stderr:\n" + o.Stderr)
+	}
+	switch {
+	case o.Error == nil:
+	case o.Error.Traceback != "":
+		section(o.Error.Traceback)
+	default:
+		section(o.Error.Type + ": " + o.Error.Message)
+	}
+	if b.Len() == 0 {
+		return "The script ended without output.\n"
+	}
+	return b.String()
+}
