@@ -39,7 +39,8 @@ type runPythonInput struct {
 
 // NewRunPythonCard returns the card that runs scripts. The limits are those of each run; a caller can shorten the time.
 func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Limits) drawbridge.Card {
-	return newShipped(Description[runPythonInput]{
+	var card drawbridge.Card
+	card = newShipped(Description[runPythonInput]{
 		Name: RunPythonName, Title: "Run Python", Text: runPythonText, AcceptsText: true, NotForScripts: true,
 		Scopes:      []drawbridge.Scope{"sandbox"},
 		Annotations: &Annotations{Destructive: true, OpenWorld: true},
@@ -56,8 +57,11 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Lim
 		if err != nil {
 			return answer, err
 		}
-		host := newScriptHost(tools, call, in.Tools)
-		outcome, err := runner.Run(ctx, sandbox.Script{
+		runCtx, cancel := context.WithCancel(ctx)
+		host := newScriptHost(tools, call, card.Spec(), in)
+		defer host.close()
+		defer cancel()
+		outcome, err := runner.Run(runCtx, sandbox.Script{
 			Code: in.Code, Arguments: arguments, Owner: call.Caller.Principal, Limits: l,
 		}, host)
 		if errors.Is(err, sandbox.ErrNoInterpreter) {
@@ -68,6 +72,7 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Lim
 		}
 		return Answer[sandbox.Outcome]{Text: FormatOutcome(outcome), Value: outcome, IsError: outcome.Error != nil}, nil
 	})
+	return card
 }
 
 // check returns what is wrong with the input, as a text for the model.

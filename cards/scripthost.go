@@ -6,9 +6,12 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -24,26 +27,49 @@ const (
 type ScriptTools interface {
 	// Call runs a tools/call, with all checks.
 	Call(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
-	// Tools returns the tools that the caller may call.
-	Tools(caller drawbridge.Caller) []drawbridge.Spec
+	// Tools returns the tools that the caller may call. With wait set it waits, as a list does, for servers that were
+	// never listed.
+	Tools(ctx context.Context, caller drawbridge.Caller, wait bool) []drawbridge.Spec
+	// Approve waits until a person has allowed collected calls of a script, see [deck.Deck.ApproveScript].
+	Approve(ctx context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error)
 	// Find returns the tools that match a query best, the best first.
 	Find(ctx context.Context, caller drawbridge.Caller, query string, limit int) []drawbridge.Spec
 }
 
 // A scriptHost answers the requests of one script. Its caller has the kind Sandbox and the rights of the caller that
-// started the script, narrowed to the requested tools.
+// started the script, narrowed to the requested tools. Calls that need an approval are collected until the script uses a
+// result of them.
 type scriptHost struct {
 	tools ScriptTools
-	// call is the call of run_python, patterns are the requested tools; empty for all.
+	// run is the call of run_python, spec is run_python, and code is the script. call is the prototype of the script's
+	// own calls. patterns are the requested tools; empty for all.
+	run      drawbridge.Call
+	spec     drawbridge.Spec
+	code     string
 	call     drawbridge.Call
 	patterns []string
+	// calls are the goroutines of calls that wait for an approval.
+	calls sync.WaitGroup
+
+	mu sync.Mutex
+	// specs are the tools that the script may call; nil until they are read.
+	specs   []drawbridge.Spec
+	pending map[string]*collectedCall
+	nextID  int
+	// made is the number of calls of which the client was told.
+	made int
 }
 
-var _ sandbox.Directory = (*scriptHost)(nil)
+var (
+	_ sandbox.Directory = (*scriptHost)(nil)
+	_ sandbox.Collector = (*scriptHost)(nil)
+)
 
-func newScriptHost(tools ScriptTools, call drawbridge.Call, patterns []string) *scriptHost {
-	call.Caller.StartedBy, call.Caller.Kind = call.Caller.Kind, drawbridge.Sandbox
-	return &scriptHost{tools: tools, call: call, patterns: patterns}
+func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec, in runPythonInput) *scriptHost {
+	call := run
+	call.Caller.StartedBy, call.Caller.Kind = run.Caller.Kind, drawbridge.Sandbox
+	return &scriptHost{tools: tools, run: run, spec: spec, code: in.Code, call: call, patterns: in.Tools,
+		pending: map[string]*collectedCall{}}
 }
 
 // isRequested reports whether the script asked for the tool.
@@ -54,27 +80,47 @@ func (h *scriptHost) isRequested(name drawbridge.CardName) bool {
 	})
 }
 
-// specs returns the tools that the script may call.
-func (h *scriptHost) specs() []drawbridge.Spec {
-	return slices.DeleteFunc(h.tools.Tools(h.call.Caller), func(s drawbridge.Spec) bool { return !h.isRequested(s.Name) })
+// available returns the tools that the script may call. They are read once, and again with wait set, see
+// [ScriptTools].Tools.
+func (h *scriptHost) available(ctx context.Context, wait bool) []drawbridge.Spec {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.specs == nil || wait {
+		h.specs = slices.DeleteFunc(h.tools.Tools(ctx, h.call.Caller, wait),
+			func(s drawbridge.Spec) bool { return !h.isRequested(s.Name) })
+	}
+	return h.specs
 }
 
 // find returns the tool that a script means: by its listed name, or by the attributes of the module tools, in which
 // characters that Python does not allow are underscores.
-func (h *scriptHost) find(name string) (drawbridge.Spec, bool) {
-	specs := h.specs()
-	for _, s := range specs {
-		if string(s.Name) == name {
-			return s, true
+func (h *scriptHost) find(ctx context.Context, name string) (drawbridge.Spec, bool) {
+	for _, wait := range []bool{false, true} {
+		specs := h.available(ctx, wait)
+		for _, s := range specs {
+			if string(s.Name) == name {
+				return s, true
+			}
 		}
-	}
-	want := attributeName(name)
-	for _, s := range specs {
-		if attributeName(string(s.Name)) == want || s.Server != "" && attributeName(string(s.Server)+"."+s.Tool) == want {
-			return s, true
+		want := attributeName(name)
+		for _, s := range specs {
+			if attributeName(string(s.Name)) == want ||
+				s.Server != "" && attributeName(string(s.Server)+"."+s.Tool) == want {
+				return s, true
+			}
 		}
 	}
 	return drawbridge.Spec{}, false
+}
+
+// calledName returns the name with which the deck is asked to call a tool. A name that is not listed may be that of a
+// server that has not started yet: the deck then waits for the server.
+func (h *scriptHost) calledName(ctx context.Context, name string) (called drawbridge.CardName, ok bool) {
+	if spec, ok := h.find(ctx, name); ok {
+		return spec.Name, true
+	}
+	called = drawbridge.CardName(strings.Replace(name, ".", "__", 1))
+	return called, h.isRequested(called)
 }
 
 // attributeName returns a name in the form in which names of tools and Python attributes are compared.
@@ -88,21 +134,138 @@ func attributeName(name string) string {
 	return naming.Canonical(server) + "." + naming.Canonical(tool)
 }
 
-// Call calls a tool for the script.
+// Call calls a tool for the script. If the call needs an approval, the reply is Pending, and the call waits.
 func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply {
-	spec, ok := h.find(c.Name)
+	name, ok := h.calledName(ctx, c.Name)
 	if !ok {
 		return sandbox.Reply{Err: h.unknownTool(c.Name)}
 	}
+	h.notifyProgress(ctx, name)
 	call := h.call
 	call.Method = mcp.MethodToolsCall
-	call.Params = rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(spec.Name)), "name"),
+	call.Params = rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(name)), "name"),
 		rawjson.Put(c.Arguments, "arguments"))
-	result, err := h.tools.Call(ctx, call)
-	if err != nil {
-		return sandbox.Reply{Err: callError(err)}
+	collected := &collectedCall{peer: h.run.Peer, line: c.Line, waits: make(chan deck.ApprovalRequest, 1),
+		decided: make(chan approvalDecision, 1), ended: make(chan sandbox.Reply, 1)}
+	call.Peer = collected
+	h.calls.Go(func() {
+		result, err := h.tools.Call(ctx, call)
+		if err != nil {
+			collected.ended <- sandbox.Reply{Err: h.callError(c.Name, err)}
+			return
+		}
+		collected.ended <- sandbox.Reply{Result: result.Raw}
+	})
+	select {
+	case reply := <-collected.ended:
+		return reply
+	case collected.request = <-collected.waits:
 	}
-	return sandbox.Reply{Result: result.Raw}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nextID++
+	id := strconv.Itoa(h.nextID)
+	h.pending[id] = collected
+	return sandbox.Reply{Pending: id, Tool: string(name)}
+}
+
+// notifyProgress tells the client of run_python, if it wants to know, which call is made.
+func (h *scriptHost) notifyProgress(ctx context.Context, name drawbridge.CardName) {
+	token := rawjson.Get(h.run.Params, "_meta", mcp.MetaProgressToken)
+	if token == nil || h.run.Peer == nil {
+		return
+	}
+	h.mu.Lock()
+	h.made++
+	made := strconv.Itoa(h.made)
+	h.mu.Unlock()
+	// An error means that the client is gone, which ends ctx too.
+	_ = h.run.Peer.Notify(ctx, mcp.NoteProgress, rawjson.Apply(nil, rawjson.Put(token, "progressToken"),
+		rawjson.Put([]byte(made), "progress"),
+		rawjson.Put(rawjson.Quote("call "+made+": "+string(name)), "message")))
+}
+
+// Flush asks a person about pending calls, with one question, and then lets them be sent one after the other.
+func (h *scriptHost) Flush(ctx context.Context, ids []string) []sandbox.Reply {
+	approval := deck.ScriptApproval{Call: h.run, Spec: h.spec, Script: h.code}
+	calls := make([]*collectedCall, len(ids))
+	h.mu.Lock()
+	for i, id := range ids {
+		if calls[i] = h.pending[id]; calls[i] != nil {
+			delete(h.pending, id)
+			approval.Requests = append(approval.Requests, calls[i].request)
+			approval.Lines = append(approval.Lines, calls[i].line)
+		}
+	}
+	h.mu.Unlock()
+	var decision approvalDecision
+	if len(approval.Requests) > 0 {
+		decision.answer, decision.err = h.tools.Approve(ctx, approval)
+	}
+	replies := make([]sandbox.Reply, len(ids))
+	for i, c := range calls {
+		if c == nil {
+			replies[i] = sandbox.Reply{Err: errors.New("this call does not wait for an approval")}
+			continue
+		}
+		c.decided <- decision
+		replies[i] = <-c.ended
+	}
+	return replies
+}
+
+// close waits until all calls have ended. The context of the calls must have ended.
+func (h *scriptHost) close() { h.calls.Wait() }
+
+// A collectedCall is the Peer of one call of a script: messages go to the client of run_python, and the deck's question
+// for an approval waits until the script needs the result.
+type collectedCall struct {
+	peer drawbridge.Peer
+	line int
+	// waits gets the request for approval, decided the decision, and ended the reply.
+	waits   chan deck.ApprovalRequest
+	decided chan approvalDecision
+	ended   chan sandbox.Reply
+	request deck.ApprovalRequest
+}
+
+type approvalDecision struct {
+	answer deck.ApprovalAnswer
+	err    error
+}
+
+var _ deck.CallCollector = (*collectedCall)(nil)
+
+// Collect implements [deck.CallCollector].
+func (c *collectedCall) Collect(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
+	select {
+	case c.waits <- r:
+	default:
+		return deck.ApprovalAnswer{}, errors.New("the call asked for an approval twice")
+	}
+	select {
+	case d := <-c.decided:
+		return d.answer, d.err
+	case <-ctx.Done():
+		return deck.ApprovalAnswer{}, context.Cause(ctx)
+	}
+}
+
+// Notify implements [drawbridge.Peer].
+func (c *collectedCall) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	if c.peer == nil {
+		return nil
+	}
+	return c.peer.Notify(ctx, method, params)
+}
+
+// Request implements [drawbridge.Peer].
+func (c *collectedCall) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if c.peer == nil {
+		return nil, &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: method,
+			Err: errors.New("the script has no client that could answer")}
+	}
+	return c.peer.Request(ctx, method, params)
 }
 
 // unknownTool returns the error for a name that the script may not call: the same for names that do not exist.
@@ -112,12 +275,15 @@ func (h *scriptHost) unknownTool(name string) error {
 }
 
 // callError returns the error of a call for the script.
-func callError(err error) error {
+func (h *scriptHost) callError(name string, err error) error {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if ok && f.Kind == drawbridge.UnknownCapability {
+		return h.unknownTool(name)
+	}
 	if !ok {
 		return &sandbox.CallError{Message: "internal error"}
 	}
-	return &sandbox.CallError{Code: string(f.Code), Message: f.Error(), Next: f.Next}
+	return &sandbox.CallError{Code: string(f.Code), Message: f.Error()} // with the next step
 }
 
 // Search implements [sandbox.Directory].
@@ -125,6 +291,7 @@ func (h *scriptHost) Search(ctx context.Context, query string, limit int) (json.
 	if limit <= 0 {
 		limit = defaultFoundTools
 	}
+	h.available(ctx, true) // waits for servers that were never listed
 	found := []listedTool{}
 	for _, s := range h.tools.Find(ctx, h.call.Caller, query, maxFoundTools) {
 		if len(found) < min(limit, maxFoundTools) && h.isRequested(s.Name) {
@@ -135,8 +302,8 @@ func (h *scriptHost) Search(ctx context.Context, query string, limit int) (json.
 }
 
 // Describe implements [sandbox.Directory].
-func (h *scriptHost) Describe(_ context.Context, name string) (json.RawMessage, error) {
-	spec, ok := h.find(name)
+func (h *scriptHost) Describe(ctx context.Context, name string) (json.RawMessage, error) {
+	spec, ok := h.find(ctx, name)
 	if !ok {
 		return nil, h.unknownTool(name)
 	}
@@ -153,9 +320,9 @@ func (h *scriptHost) Describe(_ context.Context, name string) (json.RawMessage, 
 }
 
 // Names implements [sandbox.Directory].
-func (h *scriptHost) Names(context.Context) ([]string, error) {
+func (h *scriptHost) Names(ctx context.Context) ([]string, error) {
 	var names []string
-	for _, s := range h.specs() {
+	for _, s := range h.available(ctx, true) {
 		names = append(names, string(s.Name))
 	}
 	return names, nil

@@ -105,7 +105,11 @@ func (d *Deck) requestApproval(ctx context.Context, s *callState) error {
 	}
 	caller, target := s.call.Caller, s.target
 	r.StillValid = func() bool { return d.targetUnchanged(caller, target, r.ConfigHash) }
-	answer, err := askApprover(ctx, d.approver, r, s.asked, d.log)
+	approver := d.approver
+	if c, ok := s.call.Peer.(CallCollector); ok && caller.Kind == drawbridge.Sandbox {
+		approver = collectorApprover{c}
+	}
+	answer, err := askApprover(ctx, approver, r, s.asked, d.log)
 	s.log.NoteApproval(answer.ID, answer.By)
 	if _, ok := errors.AsType[*drawbridge.Fault](err); err != nil && !ok {
 		return refusalFault(s.call.Method, spec, drawbridge.Verdict{}, err)

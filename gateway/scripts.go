@@ -8,6 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
@@ -64,8 +65,16 @@ func (t scriptTools) Call(ctx context.Context, call drawbridge.Call) (drawbridge
 	return t.g.deck.Call(ctx, call)
 }
 
+// Approve implements [cards.ScriptTools].
+func (t scriptTools) Approve(ctx context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error) {
+	return t.g.deck.ApproveScript(ctx, a)
+}
+
 // Tools implements [cards.ScriptTools].
-func (t scriptTools) Tools(caller drawbridge.Caller) []drawbridge.Spec {
+func (t scriptTools) Tools(ctx context.Context, caller drawbridge.Caller, wait bool) []drawbridge.Spec {
+	if wait {
+		t.g.starter.waitBeforeList(ctx)
+	}
 	return t.g.deck.Items(caller, mcp.MethodToolsList)
 }
 

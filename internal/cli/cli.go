@@ -148,7 +148,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 		"`PATH` of the store, or a postgres:// URL (default ~/.local/state/drawbridge/drawbridge.db)")
 	flags.StringVar(&a.naming, "naming", "", "how tools are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
-	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.addonCommand(), a.undoCommand(), a.ledgerCommand(), a.versionCommand())
+	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.runCommand(), a.addonCommand(), a.undoCommand(), a.ledgerCommand(), a.versionCommand())
 	root.AddCommand(a.setupCommand(), a.importCommand(), a.connectCommand(), a.disconnectCommand(),
 		a.withSupportTable(a.doctorCommand()), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(),
 		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand())

@@ -59,6 +59,7 @@ func shieldAndToolLines(db stored, line, seen func(words ...string) show) map[st
 		"addon list":    {seen("addon", "list"), seen("addon", "list", "--json")},
 		"addon reject":  {line("addon", "reject", hostile())},
 		"undo":          {line("undo", "--list"), line("undo", "--run", hostile())},
+		"run":           {line("run", hostile()), line("run", "--explain", "--allow", hostile())},
 		"tools call": {line("tools", "call", hostile()), seen("tools", "call", "bad__fails"),
 			seen("tools", "call", "bad__paint", "--json"), line("tools", "call", "bad__paint", hostile())},
 		"tools list": {seen("tools", "list"), seen("tools", "list", "--json")},

@@ -11,16 +11,16 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 	"github.com/drawbridge-mcp/drawbridge/internal/oauthtest"
 	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
-	"github.com/drawbridge-mcp/drawbridge/internal/upstream"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
-	upstream.RunReaperProcess()
+	gateway.RunReaperProcess()
 	mcptest.RunIfNamedServer()
 	testscript.Main(m, map[string]func(){
 		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OSProcess())) },
@@ -50,6 +50,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(home, ".local", "state"))
 			env.Setenv("DRAWBRIDGE_KEYCHAIN", "off") // the machine's own is not ours to try
 			env.Setenv("SELF", self)
+			if cache, err := os.UserCacheDir(); err == nil {
+				env.Setenv("SANDBOX_CACHE", cache) // the interpreter is compiled once for all tests
+			}
 			env.Setenv("GORACE", quickExit)
 			return os.MkdirAll(home, 0o700)
 		},

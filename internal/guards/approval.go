@@ -58,6 +58,12 @@ func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (de
 	if err != nil {
 		return deck.ApprovalAnswer{}, refusalFault(r, err, "let it be done in smaller steps")
 	}
+	return d.approvePending(ctx, r, a)
+}
+
+// approvePending uses a grant that covers the request, or waits for a person's answer.
+func (d *ApprovalQueue) approvePending(ctx context.Context, r deck.ApprovalRequest, a store.PendingApproval) (
+	deck.ApprovalAnswer, error) {
 	grant, granted, err := d.DB.UseGrant(ctx, a)
 	switch {
 	case err != nil:

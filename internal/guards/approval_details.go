@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -42,6 +43,10 @@ type ApprovalDetails struct {
 	// Reason is the reason for asking a person, and Rule is the rule that requires approval. Either may be empty.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
+	// Script is the whole script whose collected calls are to be approved, and Calls are these calls in the order in
+	// which they will be sent. Arguments then has the number of calls by tool. Both are empty for a single call.
+	Script string       `json:"script,omitempty"`
+	Calls  []ScriptCall `json:"calls,omitempty"`
 }
 
 // RedactedJSON returns the details as JSON, for storage after the call. It applies the redaction of the audit log. This
@@ -49,8 +54,12 @@ type ApprovalDetails struct {
 func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	var rules audit.RedactionRules
 	d.Arguments = rules.Redact(d.Arguments)
-	for _, text := range []*string{&d.Client, &d.Card, &d.Tool, &d.Reason} {
+	for _, text := range []*string{&d.Client, &d.Card, &d.Tool, &d.Reason, &d.Script} {
 		*text = rules.RedactText(*text)
+	}
+	d.Calls = slices.Clone(d.Calls)
+	for i, c := range d.Calls {
+		d.Calls[i].Arguments = rules.Redact(c.Arguments)
 	}
 	return json.Marshal(d)
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
-	"github.com/drawbridge-mcp/drawbridge/internal/upstream"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"go.uber.org/goleak"
 )
@@ -39,7 +38,7 @@ import (
 const role = "HUBTEST_ROLE"
 
 func TestMain(m *testing.M) {
-	upstream.RunReaperProcess()
+	gateway.RunReaperProcess()
 	mcptest.RunIfNamedServer()
 	_ = os.Setenv(gateway.KeychainVariable, "off") // the machine's own is not ours to try
 	if door := os.Getenv(role); door != "" {

@@ -115,6 +115,8 @@ _REFUSALS = {"-1": "the request is too large", "-2": "the run has ended"}
 class ToolError(Exception):
     """A tool call that did not succeed. code is the kind of failure, tool the tool, line the line of the call."""
 
+    __module__ = "tools"
+
     def __init__(self, message, code="", tool="", line=0):
         super().__init__(message)
         self.code, self.tool, self.line = code, tool, line

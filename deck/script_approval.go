@@ -1,0 +1,55 @@
+package deck
+
+import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A CallCollector is the Peer of a call that a script makes. If the call needs an approval, the deck calls Collect in
+// place of the approver. So the script can go on, and a person is asked about many calls at once, see
+// [Deck.ApproveScript].
+type CallCollector interface {
+	drawbridge.Peer
+	// Collect waits until a person has decided about the call. Its results are those of [Approver.Approve].
+	Collect(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
+}
+
+// A ScriptApproval describes collected calls of a script, about which a person decides together.
+type ScriptApproval struct {
+	// Call is the call that runs the script, and Spec is the tool that runs it.
+	Call drawbridge.Call
+	Spec drawbridge.Spec
+	// Script is the whole text of the script.
+	Script string
+	// Requests are the collected calls in the order in which they will be sent. Lines are the lines of the script that
+	// made them; 0 stands for an unknown line.
+	Requests []ApprovalRequest
+	Lines    []int
+}
+
+// A ScriptApprover is an [Approver] that can ask about all collected calls of a script at once.
+type ScriptApprover interface {
+	Approver
+	// ApproveScript waits until a person has allowed all the calls. Each of them may then be sent once. Its results are
+	// those of [Approver.Approve].
+	ApproveScript(ctx context.Context, a ScriptApproval) (ApprovalAnswer, error)
+}
+
+// ApproveScript asks the deck's approver about collected calls. It returns an error if the calls must not be sent, also
+// if the approver cannot ask about several calls.
+func (d *Deck) ApproveScript(ctx context.Context, a ScriptApproval) (ApprovalAnswer, error) {
+	approver, ok := d.approver.(ScriptApprover)
+	if !ok {
+		return ApprovalAnswer{}, errNoApprover
+	}
+	return approver.ApproveScript(ctx, a)
+}
+
+// A collectorApprover is the collector of a script as an Approver.
+type collectorApprover struct{ collector CallCollector }
+
+// Approve implements [Approver].
+func (c collectorApprover) Approve(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error) {
+	return c.collector.Collect(ctx, r)
+}
