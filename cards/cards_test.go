@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -118,7 +119,7 @@ var update = flag.Bool("update", false, "rewrite the files of definitions")
 
 // TestCardSnapshots compares the definition of every card with its file.
 func TestCardSnapshots(t *testing.T) {
-	for _, c := range ControlCards(table{}, house{}) {
+	for _, c := range append(ControlCards(table{}, house{}), NewRunPythonCard(nil, nil, sandbox.Limits{})) {
 		var got bytes.Buffer
 		if err := json.Indent(&got, generatedDefinition(c), "", "  "); err != nil {
 			t.Fatal(err)
