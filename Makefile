@@ -11,9 +11,12 @@ TAGS := peers,hosts,bench
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-hosts
 HOSTS := $(CACHE)/$(firstword $(shell cksum <test/hosts/package-lock.json))
 
+# The sources and objects of the Python interpreter stay there, so that a change of its bootstrap takes seconds.
+CACHE_PYTHON := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-python-build
+
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean tokens encoder
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python build cross ci conform peers hosts bench bench-smoke fuzz clean tokens encoder
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -57,6 +60,9 @@ matrix: ## every feature between clients and servers of both generations, as a t
 
 tokens: ## what recorded tasks cost by each mode of tool discovery: make tokens DATA=DIR
 	@TOKENS_DATA=$(DATA) $(GO) test -count=1 -timeout 5m -v -run '^TestTokens' ./internal/toolsearch
+
+python: ## builds the Python interpreter of the sandbox from Debian's sources, and compares to the bit: make python [UPDATE=1]
+	sandbox/python/make.sh "$(CACHE_PYTHON)" "$(UPDATE)"
 
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge
