@@ -131,7 +131,7 @@ var authMemberTable = []authMember{
 		"the scopes to request in place of those that the server names; also written scope",
 		authKeyword, nil},
 	{"resource", "URI",
-		"the name of the server at the issuer, if it differs from the one that the server publishes; `none` if the issuer does not support the parameter",
+		"the value of the OAuth parameter resource, if the issuer knows the server by another name than the server publishes; `none` leaves the parameter out, for an issuer that does not support it",
 		authText, func(a *Auth) *string { return &a.Resource }},
 	{"redirect_uri", "URL", "the address that the browser returns to, as registered for the client",
 		authURL, func(a *Auth) *string { return &a.RedirectURI }},

@@ -73,7 +73,7 @@ var rowMemberTable = []rowMember{
 		"the credentials that are sent to the server: each caller's own, or stored ones by name",
 		true, func(r *rowReader, v configfile.Node) { r.readCredentials(v) }},
 	{"confine", `"off", "auto", "required", or an object`, "off",
-		"restricts the program to its own files; an object has level (auto, or required by default), read and write (lists of paths), network (true or false)",
+		"restricts the program to its own files. The members of an object are level (\"auto\" or \"required\", the default), read and write (lists of paths), and network (true or false)",
 		true, func(r *rowReader, v configfile.Node) { r.readConfinement(v) }},
 	{"idle_stop", `time, or "never"`, "[mcp] idle_stop",
 		"stops a stdio server after this time without a call; the next call starts it again",

@@ -123,7 +123,7 @@ func (r *BackupReport) addStore(ctx context.Context, c Config, s config.Settings
 		return backupFault("back up the store", errors.New("it is in memory"), "name a store that is a file")
 	case !isFileStore(place.location):
 		return backupFault("back up the store "+place.nameForPeople(),
-			errors.New("a Postgres store is copied with the tools of Postgres"),
+			errors.New("Drawbridge does not back up a Postgres store; use the tools of Postgres"),
 			"pg_dump; and drawbridge backup --without-store for the rest")
 	}
 	if _, err := os.Stat(place.location); errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +161,7 @@ func (r *BackupReport) addVault(c Config, s config.Settings, parts string) error
 	}
 	if r.KeychainSecrets = inKeychain; inKeychain > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d secrets are sealed with a key that is in the keychain of this system, "+
-			"and not in the backup: elsewhere set them again (drawbridge secret set, drawbridge mcp auth)", inKeychain))
+			"and not in the backup: on another system, set them again (drawbridge secret set, drawbridge mcp auth)", inKeychain))
 	}
 	if s.Audit.KeyFile != "" {
 		r.Notes = append(r.Notes, "the key that signs the audit is not in the backup: keep a copy of "+s.Audit.KeyFile)

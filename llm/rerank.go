@@ -98,7 +98,7 @@ type scoredText struct {
 	Relevance *float64 `json:"relevance_score"`
 }
 
-var errScoreCount = errors.New("the answer has not a score for each text")
+var errScoreCount = errors.New("the answer does not have a score for each text")
 
 // parseScores returns the scores in a response, in the order of the texts. The response is a list, or an object that
 // contains the list as results (Cohere, Jina) or data (Voyage).

@@ -35,7 +35,7 @@ type OtherCalls struct {
 }
 
 // errNoUndo is the error if the store is in memory only: then the earlier contents of changed files are not stored.
-const errNoUndo = UserError("nothing is kept to take back: a store in memory forgets")
+const errNoUndo = UserError("there is nothing to undo: a store in memory keeps no record of earlier changes")
 
 // openUndoLog opens the log with the earlier contents of the files that Drawbridge's tools changed. It belongs to the
 // configured store.
@@ -72,7 +72,7 @@ func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
 		return UndoResult{}, UserError("no tool of Drawbridge changed a file yet")
 	}
 	if err != nil {
-		return UndoResult{}, userErrorf("run %q: %v (drawbridge undo --list)", id, err)
+		return UndoResult{}, userErrorf("undo run %q: %v (drawbridge undo --list shows the runs)", id, err)
 	}
 	others, err := r.otherCalls(ctx, run)
 	return UndoResult{Run: run, Steps: log.Plan(run), Others: others}, err

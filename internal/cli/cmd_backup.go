@@ -137,7 +137,7 @@ func (a *app) printRestore(r gateway.RestoreReport) {
 	}
 	if r.KeychainSecrets > 0 {
 		safetext.Fprintf(a.Out, "note: %s need the key in the keychain of the system where the backup was made: "+
-			"elsewhere set them again (drawbridge secret list)\n", formatCount(r.KeychainSecrets, "secret"))
+			"on another system, set them again (drawbridge secret list)\n", formatCount(r.KeychainSecrets, "secret"))
 	}
 	safetext.Fprintln(a.Out, "next: drawbridge doctor")
 }

@@ -53,7 +53,7 @@ has their tools.`,
 	flags.BoolVar(&o.replace, "replace", false,
 		"remove the servers from the client that your own configuration has too")
 	flags.BoolVar(&o.noList, "no-list", false, "do not start and list servers")
-	flags.BoolVar(&o.force, "force", false, "connect also a program that \"go run\" built and deletes")
+	flags.BoolVar(&o.force, "force", false, "connect even if this program was built by \"go run\", which deletes it")
 	return cmd
 }
 

@@ -43,7 +43,7 @@ without --move-secrets, and changes no client without --connect.`,
 	flags.StringSliceVar(&o.connect, "connect", nil, "put Drawbridge into `CLIENT`; may be repeated")
 	flags.BoolVar(&o.replace, "replace", false, "remove the servers from the clients that Drawbridge serves now")
 	flags.BoolVar(&o.noList, "no-list", false, "do not start servers")
-	flags.BoolVar(&o.force, "force", false, "connect also a program that \"go run\" built")
+	flags.BoolVar(&o.force, "force", false, "connect clients even if this program was built by \"go run\", which deletes it")
 	return cmd
 }
 

@@ -19,7 +19,7 @@ type SystemSupport struct {
 // system, that system is the last element.
 func Support() []SystemSupport {
 	others := []string{"confinement of servers", "the check that a process at the hub's socket is the user's own",
-		"the memory of processes in drawbridge ps", "records of calls in mapped memory: each is a system call"}
+		"the memory of processes in drawbridge ps", "audit records through mapped memory: each record needs a system call"}
 	windows := append(others[:len(others):len(others)],
 		"the end of processes that a server started in its first instants, after a kill of Drawbridge",
 		"a client's input and output in the hub: each message is relayed",

@@ -341,8 +341,8 @@ func (c *relayClient) handleHubLine(text []byte) []byte {
 	return text
 }
 
-// isListenEnd reports whether a line is the response to a listen request, which continues at the next hub. The caller
-// must hold mu.
+// isListenEnd reports whether a line is the response that ends a listen request at this hub. The client does not get it,
+// because its listen request is sent again to the next hub. The caller must hold mu.
 func (c *relayClient) isListenEnd(text []byte) bool {
 	m, err := mcp.ParseMessage(text)
 	return err == nil && m.IsResponse() && c.conv.pending[string(m.ID)].method == mcp.MethodListen

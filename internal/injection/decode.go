@@ -31,8 +31,8 @@ const (
 
 // DecodeAll finds the encoded parts of a text and returns each with its decoded form, so that an instruction cannot
 // hide in an encoding. It knows Base64, Base32, Base85, hexadecimal, binary digits, decimal character codes, percent
-// and other escapes, HTML entities, Morse, Braille and the NATO radio alphabet ("alfa bravo"). The parameter has is the
-// set of bytes that occur in the text. A decoder whose typical bytes are missing is skipped.
+// and other escapes, HTML entities, Morse, Braille and the NATO radio alphabet ("alfa bravo"). The set of bytes
+// that occur in the text is passed as has. A decoder whose typical bytes are missing is skipped.
 func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
 	if len(text) < 12 { // the shortest code: four escapes of three bytes
 		return nil

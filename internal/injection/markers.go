@@ -179,7 +179,7 @@ func newMarkerSet(all []markerRule) *markerSet {
 	return b
 }
 
-// findMarkers returns the first match of each rule in a text. The parameter has is the set of bytes of the text.
+// findMarkers returns the first match of each rule in a text. The set of bytes of the text is passed as has.
 func (b *markerSet) findMarkers(text string, has *ByteSet, where TextOrigin) (found []Finding) {
 	l := &b.of[where]
 	for i, first := range l.first {

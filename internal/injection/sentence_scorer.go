@@ -71,7 +71,8 @@ const maxSplitWeight = -1
 // whether a sentence is off-topic is not made.
 const minTopicWords = 25
 
-// Lower weight limits for suspicious sentences of an answer (the result of a call), which are rare in honest answers.
+// Weight limits for some kinds of sentences in an answer (the result of a call). They are lower than the limit for other
+// sentences, because such sentences are rare in honest answers: a sentence whose weight reaches its limit is reported.
 // addressingLimit is for a sentence that speaks to the model that reads it. namingLimit is for a sentence with the name
 // of a model and a verb. obligingLimit is for an off-topic sentence about the duties of models. foreignLimit is for a
 // sentence in another language than English.

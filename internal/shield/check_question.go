@@ -83,8 +83,8 @@ func (w *jsonWalker) isInTopMember(name string) bool {
 	return len(w.stack) > 1 && !w.stack[0].array && w.stack[0].key == name
 }
 
-// isShownToPeople reports whether the current value is a text that a person reads and that does not occur in the
-// answer.
+// isShownToPeople reports whether the JSON value that the walk has reached is a text of the question that a person reads
+// and that is not part of the person's answer, such as a title or a description.
 func (w *jsonWalker) isShownToPeople() bool {
 	switch w.currentMember() {
 	case "message":

@@ -170,7 +170,7 @@ func (a *AuditWriter) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 			if err := a.RecoverOrphans(ctx); err != nil && ctx.Err() == nil {
-				a.o.Logger.Warn("the audit of a process that died could not be taken in", "err", err)
+				a.o.Logger.Warn("import the audit records of a process that ended unexpectedly", "err", err)
 			}
 			a.maintain(ctx)
 			timer.Reset(recoverInterval)

@@ -64,8 +64,9 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	return err
 }
 
-// awaitWatch waits until the server has applied the version turn of the watch set. o is the opening of the primary
-// session, or nil if that session is open. awaitWatch returns an error for the items of fresh that were refused.
+// awaitWatch waits until the server has applied the watch set whose version is turn. o is the opening of the primary
+// session, or nil if that session is open. If the server refused items of fresh, the newly watched items, awaitWatch
+// returns an error that names them.
 func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionOpening, turn int,
 	fresh drawbridge.WatchSet) error {
 	if o != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A lockfile reads a lockfile when its content is first needed, and again when the file has changed since. If required
-// is false, a missing file counts as empty.
+// A lockfile gives access to a lockfile on disk. It reads the file when the content is first needed, and again after the
+// file has changed. If required is false, a missing file counts as empty.
 type lockfile struct {
 	path     string
 	required bool
