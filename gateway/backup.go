@@ -123,7 +123,7 @@ func (r *BackupReport) addStore(ctx context.Context, c Config, s config.Settings
 		return backupFault("back up the store", errors.New("it is in memory"), "name a store that is a file")
 	case !isFileStore(place.location):
 		return backupFault("back up the store "+place.nameForPeople(),
-			errors.New("Drawbridge does not back up a Postgres store; use the tools of Postgres"),
+			errors.New("a Postgres store is not part of a backup; use the tools of Postgres"),
 			"pg_dump; and drawbridge backup --without-store for the rest")
 	}
 	if _, err := os.Stat(place.location); errors.Is(err, fs.ErrNotExist) {

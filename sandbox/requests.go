@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -17,10 +18,11 @@ const maxParallelCalls = 16
 type scriptRequest struct {
 	Op string `json:"op"`
 	ToolCall
-	Calls   []ToolCall      `json:"calls"`
+	// Calls and IDs are lists; they are read only up to the limit of calls.
+	Calls   json.RawMessage `json:"calls"`
 	Query   string          `json:"query"`
 	Limit   int             `json:"limit"`
-	IDs     []string        `json:"ids"`
+	IDs     json.RawMessage `json:"ids"`
 	Outcome json.RawMessage `json:"outcome"`
 }
 
@@ -62,9 +64,17 @@ func (r *requests) answer(ctx context.Context, request []byte) []byte {
 	case "call":
 		return r.encode(r.call(ctx, q.ToolCall))
 	case "gather":
-		return r.encode(map[string]any{"replies": r.gather(ctx, q.Calls)})
+		calls, err := readList[ToolCall](q.Calls, r.limits.Calls)
+		if err != nil {
+			return r.encode(replyTo(Reply{Err: err}))
+		}
+		return r.encode(map[string]any{"replies": r.gather(ctx, calls)})
 	case "flush":
-		return r.encode(map[string]any{"replies": r.flush(ctx, q.IDs)})
+		ids, err := readList[string](q.IDs, r.limits.Calls)
+		if err != nil {
+			return r.encode(replyTo(Reply{Err: err}))
+		}
+		return r.encode(map[string]any{"replies": r.flush(ctx, ids)})
 	case "done":
 		r.mu.Lock()
 		r.outcome = q.Outcome
@@ -72,6 +82,21 @@ func (r *requests) answer(ctx context.Context, request []byte) []byte {
 		return []byte("{}")
 	}
 	return r.encode(replyTo(r.look(ctx, q)))
+}
+
+// readList decodes a list with at most so many elements.
+func readList[T any](list json.RawMessage, most int) (all []T, err error) {
+	for raw := range rawjson.Elements(list) {
+		if len(all) == most {
+			return nil, &CallError{Code: "limit", Message: fmt.Sprintf("the script may make %d calls of tools", most)}
+		}
+		var one T
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return nil, errors.New("the list of calls cannot be read")
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // encode returns a reply as JSON: an error in its place if it is too large.

@@ -205,7 +205,10 @@ def _flush():
         return
     waiting = list(_pending.values())
     _pending.clear()
-    replies = _ask({"op": "flush", "ids": [p._id for p in waiting]})["replies"]
+    answer = _ask({"op": "flush", "ids": [p._id for p in waiting]})
+    if "error" in answer:
+        raise _error(answer, waiting[0]._tool, waiting[0]._line)
+    replies = answer["replies"]
     first = None
     for p, reply in zip(waiting, replies):
         try:
@@ -338,8 +341,11 @@ class _Tools(types.ModuleType):
         deferred = [c for c in calls if isinstance(c, Deferred)]
         replies = iter(())
         if deferred:
-            replies = iter(_ask({"op": "gather", "calls": [
-                {"name": c.name, "arguments": c.arguments, "line": c.line} for c in deferred]})["replies"])
+            answer = _ask({"op": "gather", "calls": [
+                {"name": c.name, "arguments": c.arguments, "line": c.line} for c in deferred]})
+            if "error" in answer:
+                raise _error(answer, "gather", deferred[0].line)
+            replies = iter(answer["replies"])
         return _Gathered(_answer(next(replies), c.name, c.line) if isinstance(c, Deferred) else c for c in calls)
 
     def search(self, query, limit=10):
