@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
@@ -40,7 +43,7 @@ type runPythonInput struct {
 // NewRunPythonCard returns the card that runs scripts. The limits are those of each run; a caller can shorten the time.
 func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Limits) drawbridge.Card {
 	var card drawbridge.Card
-	card = newShipped(Description[runPythonInput]{
+	card = foreignCard{newShipped(Description[runPythonInput]{
 		Name: RunPythonName, Title: "Run Python", Text: runPythonText, AcceptsText: true, NotForScripts: true,
 		Scopes:      []drawbridge.Scope{"sandbox"},
 		Annotations: &Annotations{Destructive: true, OpenWorld: true},
@@ -49,20 +52,18 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Lim
 		if err := in.check(); err != nil {
 			return answer, err
 		}
-		l := limits
-		if t := time.Duration(in.Timeout * float64(time.Second)); t > 0 && (l.Time == 0 || t < l.Time) {
-			l.Time = t
+		l := limits.WithDefaults()
+		if t := in.Timeout * float64(time.Second); t > 0 && t < float64(l.Time) {
+			l.Time = time.Duration(t)
 		}
-		arguments, err := json.Marshal(in.Arguments)
-		if err != nil {
-			return answer, err
-		}
+		// As they were sent: in in.Arguments large numbers have lost digits.
+		arguments := rawjson.Get(deck.ArgumentsInText(rawjson.Get(call.Params, "arguments")), "arguments")
 		runCtx, cancel := context.WithCancel(ctx)
-		host := newScriptHost(tools, call, card.Spec(), in)
+		host := newScriptHost(tools, call, card.Spec(), in, arguments)
 		defer host.close()
 		defer cancel()
 		outcome, err := runner.Run(runCtx, sandbox.Script{
-			Code: in.Code, Arguments: arguments, Owner: call.Caller.Principal, Limits: l,
+			Code: in.Code, Arguments: arguments, Owner: scriptOwner(call.Caller), Limits: l,
 		}, host)
 		if errors.Is(err, sandbox.ErrNoInterpreter) {
 			return answer, ToolError(err.Error())
@@ -71,8 +72,14 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Lim
 			return answer, err
 		}
 		return Answer[sandbox.Outcome]{Text: FormatOutcome(outcome), Value: outcome, IsError: outcome.Error != nil}, nil
-	})
+	})}
 	return card
+}
+
+// scriptOwner returns a key for callers with the same rights and the same private data: they may share a worker.
+func scriptOwner(c drawbridge.Caller) string {
+	scopes := slices.Sorted(slices.Values(c.Scopes))
+	return fmt.Sprintf("%s %q %q %q %q", c.Kind, c.Transport, c.Principal, c.Session, scopes)
 }
 
 // check returns what is wrong with the input, as a text for the model.

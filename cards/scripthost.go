@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -41,11 +43,12 @@ type ScriptTools interface {
 // result of them.
 type scriptHost struct {
 	tools ScriptTools
-	// run is the call of run_python, spec is run_python, and code is the script. call is the prototype of the script's
+	// run is the call of run_python, spec is run_python, code is the script, and input are its arguments. call is the prototype of the script's
 	// own calls. patterns are the requested tools; empty for all.
 	run      drawbridge.Call
 	spec     drawbridge.Spec
 	code     string
+	input    json.RawMessage
 	call     drawbridge.Call
 	patterns []string
 	// calls are the goroutines of calls that wait for an approval.
@@ -53,9 +56,11 @@ type scriptHost struct {
 
 	mu sync.Mutex
 	// specs are the tools that the script may call; nil until they are read.
-	specs   []drawbridge.Spec
-	pending map[string]*collectedCall
-	nextID  int
+	specs []drawbridge.Spec
+	// pending are the calls that wait for an approval, by id; pendingBytes is the size of their params.
+	pending      map[string]*collectedCall
+	pendingBytes int
+	nextID       int
 	// made is the number of calls of which the client was told.
 	made int
 }
@@ -65,10 +70,11 @@ var (
 	_ sandbox.Collector = (*scriptHost)(nil)
 )
 
-func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec, in runPythonInput) *scriptHost {
+func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec, in runPythonInput,
+	input json.RawMessage) *scriptHost {
 	call := run
 	call.Caller.StartedBy, call.Caller.Kind = run.Caller.Kind, drawbridge.Sandbox
-	return &scriptHost{tools: tools, run: run, spec: spec, code: in.Code, call: call, patterns: in.Tools,
+	return &scriptHost{tools: tools, run: run, spec: spec, code: in.Code, input: input, call: call, patterns: in.Tools,
 		pending: map[string]*collectedCall{}}
 }
 
@@ -114,13 +120,13 @@ func (h *scriptHost) find(ctx context.Context, name string) (drawbridge.Spec, bo
 }
 
 // calledName returns the name with which the deck is asked to call a tool. A name that is not listed may be that of a
-// server that has not started yet: the deck then waits for the server.
+// server that has not started yet: the deck then waits for the server. With patterns only listed names are called,
+// because the deck knows other spellings of a name.
 func (h *scriptHost) calledName(ctx context.Context, name string) (called drawbridge.CardName, ok bool) {
 	if spec, ok := h.find(ctx, name); ok {
 		return spec.Name, true
 	}
-	called = drawbridge.CardName(strings.Replace(name, ".", "__", 1))
-	return called, h.isRequested(called)
+	return drawbridge.CardName(strings.Replace(name, ".", "__", 1)), len(h.patterns) == 0
 }
 
 // attributeName returns a name in the form in which names of tools and Python attributes are compared.
@@ -145,7 +151,7 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	call.Method = mcp.MethodToolsCall
 	call.Params = rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(name)), "name"),
 		rawjson.Put(c.Arguments, "arguments"))
-	collected := &collectedCall{peer: h.run.Peer, line: c.Line, waits: make(chan deck.ApprovalRequest, 1),
+	collected := &collectedCall{host: h, peer: h.run.Peer, line: c.Line, size: len(call.Params), waits: make(chan deck.ApprovalRequest, 1),
 		decided: make(chan approvalDecision, 1), ended: make(chan sandbox.Reply, 1)}
 	call.Peer = collected
 	h.calls.Go(func() {
@@ -185,22 +191,25 @@ func (h *scriptHost) notifyProgress(ctx context.Context, name drawbridge.CardNam
 		rawjson.Put(rawjson.Quote("call "+made+": "+string(name)), "message")))
 }
 
-// Flush asks a person about pending calls, with one question, and then lets them be sent one after the other.
-func (h *scriptHost) Flush(ctx context.Context, ids []string) []sandbox.Reply {
-	approval := deck.ScriptApproval{Call: h.run, Spec: h.spec, Script: h.code}
+// Flush asks a person about pending calls, with one question, and then lets them be sent one after the other. The clock
+// of the run stands still while the person is asked.
+func (h *scriptHost) Flush(ctx context.Context, ids []string, pause func() (resume func())) []sandbox.Reply {
 	calls := make([]*collectedCall, len(ids))
+	var waiting []*collectedCall
 	h.mu.Lock()
 	for i, id := range ids {
-		if calls[i] = h.pending[id]; calls[i] != nil {
+		if c := h.pending[id]; c != nil {
 			delete(h.pending, id)
-			approval.Requests = append(approval.Requests, calls[i].request)
-			approval.Lines = append(approval.Lines, calls[i].line)
+			h.pendingBytes -= c.size
+			calls[i], waiting = c, append(waiting, c)
 		}
 	}
 	h.mu.Unlock()
 	var decision approvalDecision
-	if len(approval.Requests) > 0 {
-		decision.answer, decision.err = h.tools.Approve(ctx, approval)
+	if len(waiting) > 0 {
+		resume := pause()
+		decision.answer, decision.err = h.approve(ctx, waiting)
+		resume()
 	}
 	replies := make([]sandbox.Reply, len(ids))
 	for i, c := range calls {
@@ -209,9 +218,22 @@ func (h *scriptHost) Flush(ctx context.Context, ids []string) []sandbox.Reply {
 			continue
 		}
 		c.decided <- decision
-		replies[i] = <-c.ended
+		select {
+		case replies[i] = <-c.ended:
+		case <-ctx.Done():
+			replies[i] = sandbox.Reply{Err: errors.New("the run has ended")}
+		}
 	}
 	return replies
+}
+
+// approve asks a person about calls.
+func (h *scriptHost) approve(ctx context.Context, calls []*collectedCall) (deck.ApprovalAnswer, error) {
+	a := deck.ScriptApproval{Call: h.run, Spec: h.spec, Script: h.code, Input: h.input}
+	for _, c := range calls {
+		a.Requests, a.Lines = append(a.Requests, c.request), append(a.Lines, c.line)
+	}
+	return h.tools.Approve(ctx, a)
 }
 
 // close waits until all calls have ended. The context of the calls must have ended.
@@ -220,9 +242,13 @@ func (h *scriptHost) close() { h.calls.Wait() }
 // A collectedCall is the Peer of one call of a script: messages go to the client of run_python, and the deck's question
 // for an approval waits until the script needs the result.
 type collectedCall struct {
+	host *scriptHost
 	peer drawbridge.Peer
 	line int
-	// waits gets the request for approval, decided the decision, and ended the reply.
+	// size is the size of the params in bytes.
+	size int
+	// asked counts the questions. waits gets the request for approval, decided the decision, and ended the reply.
+	asked   atomic.Int32
 	waits   chan deck.ApprovalRequest
 	decided chan approvalDecision
 	ended   chan sandbox.Reply
@@ -236,19 +262,41 @@ type approvalDecision struct {
 
 var _ deck.CallCollector = (*collectedCall)(nil)
 
-// Collect implements [deck.CallCollector].
+// Collect implements [deck.CallCollector]. A second question during the same call, as by a tool that calls another one,
+// is asked at once.
 func (c *collectedCall) Collect(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
-	select {
-	case c.waits <- r:
-	default:
-		return deck.ApprovalAnswer{}, errors.New("the call asked for an approval twice")
+	if c.asked.Add(1) > 1 {
+		return c.host.approve(ctx, []*collectedCall{{line: c.line, request: r}})
 	}
+	if !c.host.addPending(c.size) {
+		return deck.ApprovalAnswer{}, fmt.Errorf("the calls that wait for an approval have more than %d bytes: use the result of one earlier",
+			maxPendingBytes)
+	}
+	c.waits <- r
 	select {
 	case d := <-c.decided:
+		if d.err == nil && !r.StillValid() {
+			return d.answer, errors.New("the tool or its configuration changed while a person was asked")
+		}
 		return d.answer, d.err
 	case <-ctx.Done():
 		return deck.ApprovalAnswer{}, context.Cause(ctx)
 	}
+}
+
+// maxPendingBytes is the maximum size of all calls of a script that wait for an approval: a person is not asked to read
+// more.
+const maxPendingBytes = 256 << 10
+
+// addPending adds the size of a call to that of the waiting calls. It returns false if they are too large.
+func (h *scriptHost) addPending(size int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pendingBytes+size > maxPendingBytes {
+		return false
+	}
+	h.pendingBytes += size
+	return true
 }
 
 // Notify implements [drawbridge.Peer].

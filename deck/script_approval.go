@@ -2,6 +2,7 @@ package deck
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -22,6 +23,8 @@ type ScriptApproval struct {
 	Spec drawbridge.Spec
 	// Script is the whole text of the script.
 	Script string
+	// Input is the JSON object that the script reads as its arguments; nil for none.
+	Input json.RawMessage
 	// Requests are the collected calls in the order in which they will be sent. Lines are the lines of the script that
 	// made them; 0 stands for an unknown line.
 	Requests []ApprovalRequest

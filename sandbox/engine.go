@@ -122,7 +122,7 @@ func (e *engine) run(ctx context.Context, w *world, message []byte) (fault strin
 	e.current = w
 	e.memory.limit = w.limits.Memory
 	at, err := m.ExportedFunction("python_alloc").Call(ctx, uint64(len(message)))
-	if err == nil && (len(at) == 0 || !m.Memory().Write(uint32(at[0]), message)) {
+	if err == nil && (len(at) == 0 || at[0] == 0 || !m.Memory().Write(uint32(at[0]), message)) {
 		return "the script does not fit into the memory"
 	}
 	if err == nil {

@@ -26,6 +26,8 @@ type imageMemory struct {
 	entries []byte
 }
 
+// pageBytes is the size of a page for which /proc/self/pagemap is read. On a kernel with larger pages the reads are too
+// short, and all pages are dropped.
 const pageBytes = 4096
 
 var _ experimental.MemoryAllocator = (*imageMemory)(nil)

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A starter starts worker processes, all from one thread that lives as long as it does: the kernel kills a worker when
@@ -50,6 +52,9 @@ func (s *starter) close() {
 		<-s.ended
 	}
 }
+
+// maxPause is for how long the clock of a run may stand still in all.
+const maxPause = time.Hour
 
 // A process is a worker process, seen from the program.
 type process struct {
@@ -119,6 +124,8 @@ func (s *starter) start(ctx context.Context, setup workerSetup, log *slog.Logger
 var (
 	errProtocol = errors.New("the worker does not keep to the protocol")
 	errTimeUp   = errors.New("the time limit of the script was met")
+	// errNotBegun is the error of a worker that cannot run the script, and has not begun it.
+	errNotBegun = errors.New("the worker has ended")
 )
 
 func (p *process) kill() { _ = p.command.Process.Kill() } // it may have ended
@@ -138,8 +145,11 @@ func (p *process) run(ctx context.Context, script Script, limits Limits, host Ho
 		return Outcome{}, err
 	}
 	job, err := json.Marshal(workerRun{Message: message, Limits: limits})
-	if err != nil {
+	switch {
+	case err != nil:
 		return Outcome{}, err
+	case len(job) > limits.Transfer:
+		return Outcome{}, fmt.Errorf("sandbox: the script and its arguments have more than %d bytes", limits.Transfer)
 	}
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errors.New("the run has ended"))
@@ -147,6 +157,8 @@ func (p *process) run(ctx context.Context, script Script, limits Limits, host Ho
 	stop := context.AfterFunc(runCtx, p.kill)
 	clock := startClock(limits.Time, func() { cancel(errTimeUp) })
 	defer clock.stop()
+	longest := time.AfterFunc(limits.Time+maxPause, func() { cancel(errTimeUp) })
+	defer longest.Stop()
 	r := &requests{host: host, limits: limits, pause: clock.pause}
 	result, err := p.exchange(runCtx, job, r)
 	if !stop() {
@@ -156,6 +168,9 @@ func (p *process) run(ctx context.Context, script Script, limits Limits, host Ho
 	switch {
 	case err == nil:
 		outcome.fill(result, r, limits)
+	case errors.Is(err, errNotBegun) && runCtx.Err() == nil:
+		p.broken = true
+		return outcome, err
 	case errors.Is(context.Cause(runCtx), errTimeUp):
 		p.broken = true
 		outcome.Limit = "time"
@@ -175,16 +190,25 @@ func (p *process) run(ctx context.Context, script Script, limits Limits, host Ho
 
 // exchange sends a script to the worker and answers its requests until it reports the end.
 func (p *process) exchange(ctx context.Context, job []byte, r *requests) (result workerResult, err error) {
-	if p.buffer, err = writeFrame(p.in, p.buffer, runFrame, job); err != nil {
-		return result, err
+	if p.out.Buffered() > 0 {
+		return result, errNotBegun // it sent something after the end of the last run
 	}
-	for {
+	if p.buffer, err = writeFrame(p.in, p.buffer, runFrame, job); err != nil {
+		return result, errNotBegun
+	}
+	for first := true; ; first = false {
 		kind, payload, err := readFrame(p.out)
+		if errors.Is(err, io.EOF) && first {
+			return result, errNotBegun
+		}
 		if err != nil {
 			return result, err
 		}
 		switch kind {
 		case requestFrame:
+			if len(payload) > r.limits.Transfer {
+				return result, errProtocol
+			}
 			reply := r.answer(ctx, payload)
 			if p.buffer, err = writeFrame(p.in, p.buffer, replyFrame, reply); err != nil {
 				return result, err
@@ -225,7 +249,17 @@ func (o *Outcome) fill(result workerResult, r *requests, limits Limits) {
 		o.Error = &ScriptError{Type: "SystemError", Message: "the script did not report its end"}
 		return
 	}
-	o.Value, o.Repr, o.Exit, o.Error = end.Value, end.Repr, end.Exit, end.Error
+	o.Value, o.Exit = end.Value, end.Exit
+	o.Repr, o.Truncated = clip(end.Repr, maxErrorText, o.Truncated)
+	if len(end.Value) > limits.Output {
+		o.Repr, o.Truncated = safetext.Truncate(string(end.Value), limits.Output, safetext.Bytes, "…"), true
+		o.Value = nil
+	}
+	if e := end.Error; e != nil {
+		o.Error = &ScriptError{Type: safetext.Truncate(e.Type, 200, safetext.Bytes, "…"), Line: e.Line,
+			Message:   safetext.Truncate(e.Message, maxErrorText, safetext.Bytes, "…"),
+			Traceback: safetext.Truncate(e.Traceback, maxErrorText, safetext.Bytes, "…")}
+	}
 	switch {
 	case end.Error == nil:
 	case end.Error.Type == "MemoryError":
@@ -235,12 +269,15 @@ func (o *Outcome) fill(result workerResult, r *requests, limits Limits) {
 	}
 }
 
+// maxErrorText is the maximum length of each text of an error, and of Outcome.Repr, in bytes.
+const maxErrorText = 16 << 10
+
 // clip returns at most limit bytes of a text, and whether something is missing.
 func clip(text string, limit int, truncated bool) (string, bool) {
 	if len(text) <= 3*limit { // invalid bytes of the output became three bytes each
 		return text, truncated
 	}
-	return text[:limit], true
+	return safetext.Truncate(text, limit, safetext.Bytes, ""), true
 }
 
 // A runClock calls a function when a run has taken its time. It can be paused.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"golang.org/x/sync/errgroup"
@@ -68,13 +69,13 @@ func (r *requests) answer(ctx context.Context, request []byte) []byte {
 		if err != nil {
 			return r.encode(replyTo(Reply{Err: err}))
 		}
-		return r.encode(map[string]any{"replies": r.gather(ctx, calls)})
+		return r.encodeAll(r.gather(ctx, calls))
 	case "flush":
 		ids, err := readList[string](q.IDs, r.limits.Calls)
 		if err != nil {
 			return r.encode(replyTo(Reply{Err: err}))
 		}
-		return r.encode(map[string]any{"replies": r.flush(ctx, ids)})
+		return r.encodeAll(r.flush(ctx, ids))
 	case "done":
 		r.mu.Lock()
 		r.outcome = q.Outcome
@@ -112,6 +113,24 @@ func (r *requests) encode(reply any) []byte {
 	return text
 }
 
+// encodeAll returns the replies to several calls. Those that do not fit are errors, each in its place.
+func (r *requests) encodeAll(replies []scriptReply) []byte {
+	all := []byte(`{"replies":[`)
+	for i, reply := range replies {
+		if i > 0 {
+			all = append(all, ',')
+		}
+		text := r.encode(reply)
+		if len(all)+len(text) > r.limits.Transfer {
+			text = r.encode(replyTo(Reply{Err: &CallError{Code: "limit", Next: "make fewer calls at a time",
+				Message: fmt.Sprintf("the call was made, but the results together are larger than the limit of %d bytes",
+					r.limits.Transfer)}}))
+		}
+		all = append(all, text...)
+	}
+	return append(all, "]}"...)
+}
+
 // call makes one call.
 func (r *requests) call(ctx context.Context, c ToolCall) scriptReply {
 	r.mu.Lock()
@@ -137,9 +156,16 @@ func (r *requests) gather(ctx context.Context, calls []ToolCall) []scriptReply {
 	replies := make([]scriptReply, len(calls))
 	var group errgroup.Group
 	group.SetLimit(maxParallelCalls)
+	var size atomic.Int64
 	for i, c := range calls {
 		group.Go(func() error {
+			if size.Load() > int64(r.limits.Transfer) {
+				replies[i] = replyTo(Reply{Err: &CallError{Code: "limit",
+					Message: "the call was not made: the results of the calls before it are too large"}})
+				return nil
+			}
 			replies[i] = r.call(ctx, c)
+			size.Add(int64(len(replies[i].Result)))
 			return nil
 		})
 	}
@@ -147,7 +173,7 @@ func (r *requests) gather(ctx context.Context, calls []ToolCall) []scriptReply {
 	return replies
 }
 
-// flush waits for pending calls, without the clock of the run.
+// flush waits for pending calls.
 func (r *requests) flush(ctx context.Context, ids []string) []scriptReply {
 	replies := make([]scriptReply, len(ids))
 	collector, ok := r.host.(Collector)
@@ -157,9 +183,7 @@ func (r *requests) flush(ctx context.Context, ids []string) []scriptReply {
 		}
 		return replies
 	}
-	resume := r.pause()
-	defer resume()
-	for i, reply := range collector.Flush(ctx, ids) {
+	for i, reply := range collector.Flush(ctx, ids, r.pause) {
 		replies[i] = replyTo(reply)
 	}
 	return replies

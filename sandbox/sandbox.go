@@ -18,6 +18,8 @@ const (
 	maxRunsPerWorker = 1000
 	// defaultIdleTimeout is how long a worker without work is kept.
 	defaultIdleTimeout = 2 * time.Minute
+	// maxAttempts is how many workers are tried for a script that was not begun.
+	maxAttempts = 3
 	// maxMemory is the maximum size of an interpreter's memory: the limits of a run are within it.
 	maxMemory = 1 << 30
 )
@@ -64,8 +66,10 @@ type Sandbox struct {
 	// spareStarting reports that a worker for the next new owner is being started.
 	spareStarting bool
 
-	filesOnce sync.Mutex
+	// preparing has a token for the one goroutine that prepares the files.
+	preparing chan struct{}
 	files     *interpreterFiles
+	closing   sync.Once
 }
 
 // Open returns a Sandbox. It starts nothing. The caller must call Close.
@@ -86,7 +90,8 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 		}
 		options.Dir = dir
 	}
-	s := &Sandbox{options: options, slots: make(chan struct{}, options.Workers)}
+	s := &Sandbox{options: options, slots: make(chan struct{}, options.Workers),
+		preparing: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	return s, nil
 }
@@ -104,19 +109,24 @@ func Run(ctx context.Context, script Script, host Host) (Outcome, error) {
 // Run runs a script. An exception of the script, and a limit that it met, are in the Outcome. The error is for runs that
 // could not take place, and for a ctx that ended. Inner calls end with the run.
 func (s *Sandbox) Run(ctx context.Context, script Script, host Host) (Outcome, error) {
-	limits := script.Limits.withDefaults()
+	limits := script.Limits.WithDefaults()
 	if limits.Memory > maxMemory {
 		return Outcome{}, fmt.Errorf("sandbox: a memory of %d bytes is above the maximum of %d", limits.Memory, maxMemory)
 	}
-	p, err := s.acquire(ctx, script.Owner)
-	if err != nil {
-		return Outcome{}, err
+	for attempt := 1; ; attempt++ {
+		p, err := s.acquire(ctx, script.Owner)
+		if err != nil {
+			return Outcome{}, err
+		}
+		start := time.Now()
+		outcome, err := p.run(ctx, script, limits, host)
+		outcome.Duration = time.Since(start)
+		s.release(p, err == nil && !p.broken)
+		if errors.Is(err, errNotBegun) && attempt < maxAttempts {
+			continue // the worker ended while it was idle
+		}
+		return outcome, err
 	}
-	start := time.Now()
-	outcome, err := p.run(ctx, script, limits, host)
-	outcome.Duration = time.Since(start)
-	s.release(p, err == nil && !p.broken)
-	return outcome, err
 }
 
 // Confinement returns the kinds of confinement that hold for workers: "landlock", "rlimit", "seccomp". It starts a
@@ -132,20 +142,22 @@ func (s *Sandbox) Confinement(ctx context.Context) ([]string, error) {
 
 // Close ends all workers, also those that run a script, and waits for them.
 func (s *Sandbox) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	idle := s.idle
-	s.idle = nil
-	s.mu.Unlock()
-	s.end()
-	for _, p := range idle {
-		s.discard(p)
-	}
-	for range cap(s.slots) { // runs end with s.life
-		s.slots <- struct{}{}
-	}
-	s.background.Wait()
-	s.starter.close()
+	s.closing.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		idle := s.idle
+		s.idle = nil
+		s.mu.Unlock()
+		s.end()
+		for _, p := range idle {
+			s.discard(p)
+		}
+		for range cap(s.slots) { // runs end with s.life
+			s.slots <- struct{}{}
+		}
+		s.background.Wait()
+		s.starter.close()
+	})
 	return nil
 }
 
@@ -213,6 +225,9 @@ func lastIndex[T any](s []T, f func(T) bool) int {
 
 // start starts a worker.
 func (s *Sandbox) start(ctx context.Context) (*process, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(errClosed) })()
 	files, err := s.interpreter(ctx)
 	if err != nil {
 		return nil, err
@@ -304,8 +319,12 @@ func (s *Sandbox) discard(p *process) {
 
 // interpreter returns the files of the interpreter. The first call unpacks them if need be, and has them compiled.
 func (s *Sandbox) interpreter(ctx context.Context) (*interpreterFiles, error) {
-	s.filesOnce.Lock()
-	defer s.filesOnce.Unlock()
+	select {
+	case s.preparing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.preparing }()
 	if s.files != nil {
 		return s.files, nil
 	}

@@ -35,8 +35,8 @@ type Limits struct {
 	Transfer int
 }
 
-// withDefaults returns the limits without zero members.
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns the limits with the default in place of each zero member.
+func (l Limits) WithDefaults() Limits {
 	return Limits{
 		Time:     cmp.Or(max(l.Time, 0), 30*time.Second),
 		Memory:   cmp.Or(max(l.Memory, 0), 256<<20),
@@ -126,8 +126,9 @@ func (e *CallError) Error() string { return e.Message }
 // A Collector is a [Host] whose calls may wait for a person.
 type Collector interface {
 	Host
-	// Flush waits until the pending calls with these ids have ended, and returns their replies in the same order.
-	Flush(ctx context.Context, ids []string) []Reply
+	// Flush waits until the pending calls with these ids have ended, and returns their replies in the same order. pause
+	// stops the clock of the run, for the time in which a person is asked.
+	Flush(ctx context.Context, ids []string, pause func() (resume func())) []Reply
 }
 
 // A Directory is a [Host] in which scripts can look for tools.

@@ -140,7 +140,7 @@ func (w *worker) open(ctx context.Context, setup workerSetup) error {
 	if err := w.engine.prepare(ctx); err != nil {
 		return err
 	}
-	first := &world{limits: Limits{}.withDefaults(), start: time.Now(),
+	first := &world{limits: Limits{}.WithDefaults(), start: time.Now(),
 		exchange: func([]byte) ([]byte, error) { return []byte("{}"), nil }}
 	if fault := w.engine.run(ctx, first, []byte(firstScript)); fault != "" || string(first.output[0]) != "1\n" {
 		return fmt.Errorf("the interpreter does not run: %q %s", first.output, fault)

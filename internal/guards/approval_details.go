@@ -44,7 +44,7 @@ type ApprovalDetails struct {
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 	// Script is the whole script whose collected calls are to be approved, and Calls are these calls in the order in
-	// which they will be sent. Arguments then has the number of calls by tool. Both are empty for a single call.
+	// which they will be sent. Arguments then has the number of calls by tool, and the arguments of the script. Both are empty for a single call.
 	Script string       `json:"script,omitempty"`
 	Calls  []ScriptCall `json:"calls,omitempty"`
 }

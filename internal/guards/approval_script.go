@@ -57,8 +57,8 @@ func joinReasons(requests []deck.ApprovalRequest, of func(deck.ApprovalRequest) 
 // to read too much.
 func newScriptApproval(s deck.ScriptApproval, r deck.ApprovalRequest) (store.PendingApproval, error) {
 	c := s.Call.Caller
-	size := len(s.Script)
-	who := []string{c.Kind.String(), c.Principal, sha256Hex([]byte(s.Script))}
+	size := len(s.Script) + len(s.Input)
+	who := []string{c.Kind.String(), c.Principal, sha256Hex([]byte(s.Script)), sha256Hex(s.Input)}
 	what := slices.Clone(who)
 	counts := map[string]int{}
 	var calls []ScriptCall
@@ -78,7 +78,10 @@ func newScriptApproval(s deck.ScriptApproval, r deck.ApprovalRequest) (store.Pen
 	if size > maxApprovalArguments {
 		return store.PendingApproval{}, fmt.Errorf("the script and its calls have %d bytes, more than a person can be asked to read", size)
 	}
-	summary, err := json.Marshal(counts)
+	summary, err := json.Marshal(struct {
+		Calls     map[string]int  `json:"calls"`
+		Arguments json.RawMessage `json:"arguments,omitempty"`
+	}{counts, redactSecrets(s.Input)})
 	if err != nil {
 		return store.PendingApproval{}, err
 	}

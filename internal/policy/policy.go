@@ -232,7 +232,7 @@ func (p *Policy) CallerClass(who drawbridge.Caller) string {
 		}
 	}
 	if p.exprUsesCaller {
-		out = fmt.Appendf(out, " %q %q %q %q", c.kind.String(), c.principal, c.programName(), c.scopes)
+		out = fmt.Appendf(out, " %q %q %q %q %q", c.kind.String(), c.startedBy.String(), c.principal, c.programName(), c.scopes)
 	}
 	return string(out)
 }

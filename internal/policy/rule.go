@@ -159,7 +159,30 @@ func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchRes
 	if a == matchNo || !r.looksAtArguments() && r.when == nil {
 		return a, by, nil
 	}
+	if s.caller.kind == drawbridge.Sandbox && r.when != nil && r.when.mentions.caller {
+		return r.matchScript(s, a, by)
+	}
 	return r.matchBothReadings(s, a, by)
+}
+
+// matchScript evaluates the conditions of a rule with an expression about the caller, for a call by a script: as a call
+// of the caller that started the script, and, unless the rule allows, also as a call of the kind "sandbox". See
+// matchesKind.
+func (r *compiledRule) matchScript(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
+	as := func(kind drawbridge.CallerKind) (matchResult, string, error) {
+		kindBefore, vars := s.caller.kind, s.exprVars
+		s.caller.kind, s.exprVars = kind, nil
+		defer func() { s.caller.kind, s.exprVars = kindBefore, vars }()
+		return r.matchBothReadings(s, a, by)
+	}
+	got, what, err := as(s.caller.startedBy)
+	if err != nil || got == matchYes || r.effect == drawbridge.Allow {
+		return got, what, err
+	}
+	if other, whatOther, errOther := as(drawbridge.Sandbox); errOther != nil || other > got {
+		return other, whatOther, errOther
+	}
+	return got, what, nil
 }
 
 // serverMismatch returns the part of the rule that does not match the server: "servers" or "trust". It returns "" if

@@ -34,3 +34,31 @@ func TestAScriptGetsNoRightsOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestExpressionsAboutScripts has expressions about the kind of a caller judge the calls of scripts.
+func TestExpressionsAboutScripts(t *testing.T) {
+	for _, tt := range []struct {
+		effect  drawbridge.Effect
+		when    string
+		matches bool
+	}{
+		{deny, `caller.kind == "external"`, true},
+		{deny, `caller.kind == "sandbox"`, true},
+		{deny, `caller.kind == "author"`, false},
+		{ask, `caller.kind == "sandbox" && caller.principal == "ada"`, true},
+		{allow, `caller.kind == "external"`, true},
+		{allow, `caller.kind == "sandbox"`, false},
+		{allow, `caller.kind != "external"`, false},
+	} {
+		q := call("fs", "x", `{}`)
+		q.Caller.Kind, q.Caller.StartedBy = drawbridge.Sandbox, drawbridge.External
+		fallback := deny
+		if tt.effect == deny {
+			fallback = allow
+		}
+		got := compiled(t, fallback, drawbridge.Rule{Effect: tt.effect, When: tt.when}).Decide(q)
+		if matched := got.Rule == 1; matched != tt.matches {
+			t.Errorf("%v when %s: it matches: %v", tt.effect, tt.when, matched)
+		}
+	}
+}

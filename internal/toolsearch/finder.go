@@ -145,7 +145,7 @@ func (f *Finder) MayShorten() bool { return f.options.Mode != "" && f.options.Mo
 // ServesCaller reports whether the caller can call find_tools and call_tool. In the mode Direct, only agents can,
 // unless Options.Disabled is set.
 func (f *Finder) ServesCaller(caller drawbridge.Caller) bool {
-	return caller.Kind != drawbridge.Nobody && (f.MayShorten() || caller.Kind == drawbridge.Agent &&
+	return caller.Kind != drawbridge.Nobody && caller.Kind != drawbridge.Sandbox && (f.MayShorten() || caller.Kind == drawbridge.Agent &&
 		!f.options.Disabled)
 }
 

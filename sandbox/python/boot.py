@@ -206,11 +206,8 @@ def _flush():
     waiting = list(_pending.values())
     _pending.clear()
     answer = _ask({"op": "flush", "ids": [p._id for p in waiting]})
-    if "error" in answer:
-        raise _error(answer, waiting[0]._tool, waiting[0]._line)
-    replies = answer["replies"]
     first = None
-    for p, reply in zip(waiting, replies):
+    for p, reply in zip(waiting, answer.get("replies") or [answer] * len(waiting)):
         try:
             p._set(_outcome(reply, p._tool, p._line), None)
         except ToolError as error:
@@ -456,6 +453,21 @@ def _describe_error(error):
             "traceback": "".join(shown.format())[-MAX_TRACEBACK:]}
 
 
+def _describe(error):
+    try:
+        return _describe_error(error)
+    except BaseException:  # its own methods may raise
+        return {"type": type(error).__name__, "message": "the exception cannot be shown", "line": 0, "traceback": ""}
+
+
+def _report(out):
+    try:
+        _ask({"op": "done", "outcome": out})
+    except BaseException:  # too large
+        out = {"error": {"type": "ValueError", "message": "the value of the last line is too large", "line": 0}}
+        _ask({"op": "done", "outcome": out})
+
+
 def run(message):
     """Runs one script: message is a JSON object with "code" and "arguments". Returns 0, or 1 after an exception."""
     random.seed()  # the snapshot has a fixed one
@@ -472,20 +484,20 @@ def run(message):
         try:
             _flush()
         except BaseException as error:
-            status, out["error"] = 1, _describe_error(error)
+            status, out["error"] = 1, _describe(error)
         else:
             code = end.code
-            out["exit"] = code if isinstance(code, int) else 0 if code is None else 1
+            out["exit"] = int(code) & 0xff if isinstance(code, int) else 0 if code is None else 1
             if isinstance(code, str):
                 print(code, file=sys.stderr)
     except BaseException as error:
-        status, out["error"] = 1, _describe_error(error)
+        status, out["error"] = 1, _describe(error)
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except Exception:
         pass
-    _ask({"op": "done", "outcome": out})
+    _report(out)
     return status
 
 

@@ -1,0 +1,171 @@
+package cards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A stage is a deck whose tools need approvals: "x__twice" two of them, "x__once" one.
+type stage struct {
+	approvals []deck.ScriptApproval
+	refuse    error
+	stale     bool
+	sent      []string
+}
+
+func (s *stage) Tools(context.Context, drawbridge.Caller, bool) []drawbridge.Spec {
+	var all []drawbridge.Spec
+	for _, name := range []string{"once", "twice", "free", "my-tool"} {
+		all = append(all, drawbridge.Spec{Name: drawbridge.CardName("x__" + name), Server: "x", Tool: name})
+	}
+	return all
+}
+
+func (s *stage) Find(context.Context, drawbridge.Caller, string, int) []drawbridge.Spec { return nil }
+
+func (s *stage) Approve(_ context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error) {
+	s.approvals = append(s.approvals, a)
+	return deck.ApprovalAnswer{}, s.refuse
+}
+
+func (s *stage) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	name := rawjson.GetString(call.Params, "name")
+	times := map[string]int{"x__once": 1, "x__twice": 2}[name]
+	for range times {
+		_, err := call.Peer.(deck.CallCollector).Collect(ctx, deck.ApprovalRequest{Call: call,
+			StillValid: func() bool { return !s.stale }})
+		if err != nil {
+			return drawbridge.Result{}, &drawbridge.Fault{Code: drawbridge.PolicyBlocked, Step: name, Err: err}
+		}
+	}
+	s.sent = append(s.sent, name+" "+string(rawjson.Get(call.Params, "arguments")))
+	return drawbridge.Result{Raw: json.RawMessage(`{}`)}, nil
+}
+
+func openHost(t *testing.T, s *stage, patterns ...string) (*scriptHost, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	h := newScriptHost(s, drawbridge.Call{Caller: drawbridge.Caller{Kind: drawbridge.External, Principal: "ada"}},
+		drawbridge.Spec{Name: RunPythonName}, runPythonInput{Code: "the script", Tools: patterns}, nil)
+	t.Cleanup(func() {
+		cancel()
+		h.close()
+	})
+	return h, ctx
+}
+
+func noPause() func() { return func() {} }
+
+func TestCallsThatNeedApprovalAreCollected(t *testing.T) {
+	s := &stage{}
+	h, ctx := openHost(t, s)
+	var ids []string
+	for _, n := range []string{"1", "2", "3"} {
+		reply := h.Call(ctx, sandbox.ToolCall{Name: "x.once", Arguments: json.RawMessage(`{"n":` + n + `}`), Line: 7})
+		ids = append(ids, reply.Pending)
+	}
+	if reply := h.Call(ctx, sandbox.ToolCall{Name: "x__free", Arguments: json.RawMessage(`{}`)}); reply.Err != nil {
+		t.Error(reply.Err)
+	}
+	if diff := cmp.Diff([]string{"x__free {}"}, s.sent); diff != "" {
+		t.Errorf("sent before the approval (-want +got):\n%s", diff)
+	}
+	for _, reply := range h.Flush(ctx, append(ids, "9"), noPause) {
+		if reply.Err != nil && !strings.Contains(reply.Err.Error(), "does not wait") {
+			t.Error(reply.Err)
+		}
+	}
+	if diff := cmp.Diff([]string{"x__free {}", `x__once {"n":1}`, `x__once {"n":2}`, `x__once {"n":3}`}, s.sent); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	if len(s.approvals) != 1 || len(s.approvals[0].Requests) != 3 || s.approvals[0].Lines[2] != 7 || s.approvals[0].Script != "the script" {
+		t.Errorf("asked: %+v", s.approvals)
+	}
+}
+
+func TestNoApprovalSendsNothing(t *testing.T) {
+	for name, s := range map[string]*stage{"a no": {refuse: errors.New("no")}, "a changed tool": {stale: true}} {
+		h, ctx := openHost(t, s)
+		reply := h.Call(ctx, sandbox.ToolCall{Name: "x.once"})
+		if replies := h.Flush(ctx, []string{reply.Pending}, noPause); replies[0].Err == nil || len(s.sent) != 0 {
+			t.Errorf("%s: %+v, sent %v", name, replies, s.sent)
+		}
+	}
+}
+
+func TestASecondQuestionOfACall(t *testing.T) {
+	s := &stage{}
+	h, ctx := openHost(t, s)
+	reply := h.Call(ctx, sandbox.ToolCall{Name: "x.twice"})
+	if replies := h.Flush(ctx, []string{reply.Pending}, noPause); replies[0].Err != nil || len(s.approvals) != 2 {
+		t.Errorf("%+v, asked %d times", replies, len(s.approvals))
+	}
+}
+
+func TestTooMuchWaits(t *testing.T) {
+	h, ctx := openHost(t, &stage{})
+	reply := h.Call(ctx, sandbox.ToolCall{Name: "x.once", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("x", maxPendingBytes) + `"}`)})
+	if reply.Err == nil || !strings.Contains(reply.Err.Error(), "wait for an approval have more than") {
+		t.Errorf("%+v", reply)
+	}
+}
+
+func TestNamesInScripts(t *testing.T) {
+	for _, tt := range []struct {
+		patterns []string
+		name     string
+		called   drawbridge.CardName
+		ok       bool
+	}{
+		{nil, "x__free", "x__free", true},
+		{nil, "x.free", "x__free", true},
+		{nil, "x.my_tool", "x__my-tool", true},
+		{nil, "later.tool", "later__tool", true}, // of a server that has not started
+		{[]string{"x__f*"}, "x.free", "x__free", true},
+		{[]string{"x__f*"}, "x.once", "", false},
+		{[]string{"f*"}, "free", "", false}, // another spelling is not what was allowed
+		{[]string{"call_*"}, "call_tool", "", false},
+	} {
+		h, ctx := openHost(t, &stage{}, tt.patterns...)
+		if called, ok := h.calledName(ctx, tt.name); ok != tt.ok || ok && called != tt.called {
+			t.Errorf("%v %s: %s, %v", tt.patterns, tt.name, called, ok)
+		}
+	}
+}
+
+// A runner keeps the script that it is asked to run.
+type runner struct{ script sandbox.Script }
+
+func (r *runner) Run(_ context.Context, script sandbox.Script, _ sandbox.Host) (sandbox.Outcome, error) {
+	r.script = script
+	return sandbox.Outcome{Stdout: "ok\n"}, nil
+}
+
+func TestWhatAScriptIsRunWith(t *testing.T) {
+	r := &runner{}
+	card := NewRunPythonCard(r, &stage{}, sandbox.Limits{})
+	result, err := card.Run(t.Context(), drawbridge.Call{Params: json.RawMessage(
+		`{"arguments":{"code":"1","arguments":{"id":9007199254740993},"timeout":1000000}}`)})
+	if err != nil || result.IsError() {
+		t.Fatalf("%s, %v", result.Raw, err)
+	}
+	if string(r.script.Arguments) != `{"id":9007199254740993}` || r.script.Limits.Time != 30*time.Second {
+		t.Errorf("arguments %s, time %v", r.script.Arguments, r.script.Limits.Time)
+	}
+	for _, bad := range []string{`{"code":" "}`, `{"code":"1","tools":["["]}`, `{"code":"1","timeout":-1}`, `{"code":"1","arguments":[]}`} {
+		result, err := card.Run(t.Context(), drawbridge.Call{Params: json.RawMessage(`{"arguments":` + bad + `}`)})
+		if err != nil || !result.IsError() {
+			t.Errorf("%s: %s, %v", bad, result.Raw, err)
+		}
+	}
+}
