@@ -57,6 +57,8 @@ type scriptHost struct {
 	mu sync.Mutex
 	// specs are the tools that the script may call; nil until they are read.
 	specs []drawbridge.Spec
+	// found maps names in the script to the names of listed tools.
+	found map[string]drawbridge.CardName
 	// pending are the calls that wait for an approval, by id; pendingBytes is the size of their params.
 	pending      map[string]*collectedCall
 	pendingBytes int
@@ -75,7 +77,7 @@ func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec,
 	call := run
 	call.Caller.StartedBy, call.Caller.Kind = run.Caller.Kind, drawbridge.Sandbox
 	return &scriptHost{tools: tools, run: run, spec: spec, code: in.Code, input: input, call: call, patterns: in.Tools,
-		pending: map[string]*collectedCall{}}
+		found: map[string]drawbridge.CardName{}, pending: map[string]*collectedCall{}}
 }
 
 // isRequested reports whether the script asked for the tool.
@@ -123,7 +125,16 @@ func (h *scriptHost) find(ctx context.Context, name string) (drawbridge.Spec, bo
 // server that has not started yet: the deck then waits for the server. With patterns only listed names are called,
 // because the deck knows other spellings of a name.
 func (h *scriptHost) calledName(ctx context.Context, name string) (called drawbridge.CardName, ok bool) {
+	h.mu.Lock()
+	called, ok = h.found[name]
+	h.mu.Unlock()
+	if ok {
+		return called, true
+	}
 	if spec, ok := h.find(ctx, name); ok {
+		h.mu.Lock()
+		h.found[name] = spec.Name
+		h.mu.Unlock()
 		return spec.Name, true
 	}
 	return drawbridge.CardName(strings.Replace(name, ".", "__", 1)), len(h.patterns) == 0
