@@ -123,7 +123,7 @@ func TestCallsEndWithTheirRun(t *testing.T) {
 // TestOneWorkerServesOneOwner has two principals use one sandbox.
 func TestOneWorkerServesOneOwner(t *testing.T) {
 	s := openTest(t, Options{Workers: 1})
-	used := map[string]map[*process]bool{}
+	used := map[string]map[*workerProcess]bool{}
 	for range 3 {
 		for _, owner := range []string{"ada", "bob"} {
 			p, err := s.acquire(t.Context(), owner)
@@ -131,7 +131,7 @@ func TestOneWorkerServesOneOwner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if used[owner] == nil {
-				used[owner] = map[*process]bool{}
+				used[owner] = map[*workerProcess]bool{}
 			}
 			used[owner][p] = true
 			p.runs++

@@ -134,3 +134,6 @@ func mapFile(path string) ([]byte, error) {
 	}
 	return unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
 }
+
+// releaseFile releases the memory of the content of a mapped file, which the kernel reads again when it is used.
+func releaseFile(content []byte) { _ = unix.Madvise(content, unix.MADV_DONTNEED) }

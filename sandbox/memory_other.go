@@ -55,3 +55,5 @@ func (m *imageMemory) afterInstantiate() { copy(m.base, m.image) }
 func (m *imageMemory) reset() { m.base, m.limit = nil, 0 }
 
 func mapFile(path string) ([]byte, error) { return os.ReadFile(path) }
+
+func releaseFile([]byte) {}

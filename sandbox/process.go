@@ -56,8 +56,8 @@ func (s *starter) close() {
 // maxPause is for how long the clock of a run may stand still in all.
 const maxPause = time.Hour
 
-// A process is a worker process, seen from the program.
-type process struct {
+// A workerProcess is a worker, seen from the program.
+type workerProcess struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
@@ -75,7 +75,7 @@ type process struct {
 }
 
 // start starts a worker and waits until it can run scripts.
-func (s *starter) start(ctx context.Context, setup workerSetup, log *slog.Logger) (*process, error) {
+func (s *starter) start(ctx context.Context, setup workerSetup, log *slog.Logger) (*workerProcess, error) {
 	path, err := programPath()
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *starter) start(ctx context.Context, setup workerSetup, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
 	}
-	p := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), log: log}
+	p := &workerProcess{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), log: log}
 	stop := context.AfterFunc(ctx, p.kill)
 	kind, payload, err := readFrame(p.out)
 	if !stop() && ctx.Err() != nil {
@@ -128,17 +128,17 @@ var (
 	errNotBegun = errors.New("the worker has ended")
 )
 
-func (p *process) kill() { _ = p.command.Process.Kill() } // it may have ended
+func (p *workerProcess) kill() { _ = p.command.Process.Kill() } // it may have ended
 
 // close ends the worker and waits for it.
-func (p *process) close() {
+func (p *workerProcess) close() {
 	p.kill()
 	_ = p.in.Close()
 	_ = p.command.Wait() // it was killed
 }
 
 // run runs one script. The worker is broken after anything but a regular end.
-func (p *process) run(ctx context.Context, script Script, limits Limits, host Host) (Outcome, error) {
+func (p *workerProcess) run(ctx context.Context, script Script, limits Limits, host Host) (Outcome, error) {
 	p.runs++
 	message, err := script.message()
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *process) run(ctx context.Context, script Script, limits Limits, host Ho
 }
 
 // exchange sends a script to the worker and answers its requests until it reports the end.
-func (p *process) exchange(ctx context.Context, job []byte, r *requests) (result workerResult, err error) {
+func (p *workerProcess) exchange(ctx context.Context, job []byte, r *requests) (result workerResult, err error) {
 	if p.out.Buffered() > 0 {
 		return result, errNotBegun // it sent something after the end of the last run
 	}

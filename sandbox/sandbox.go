@@ -61,7 +61,7 @@ type Sandbox struct {
 	mu     sync.Mutex
 	closed bool
 	// idle are the workers that can run a script, the last used one last. alive counts all workers.
-	idle  []*process
+	idle  []*workerProcess
 	alive int
 	// spareStarting reports that a worker for the next new owner is being started.
 	spareStarting bool
@@ -163,7 +163,7 @@ func (s *Sandbox) Close() error {
 
 // acquire returns a worker for the owner: one that served the owner before, or a new one. It waits while all slots are
 // taken.
-func (s *Sandbox) acquire(ctx context.Context, owner string) (*process, error) {
+func (s *Sandbox) acquire(ctx context.Context, owner string) (*workerProcess, error) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -185,17 +185,17 @@ func (s *Sandbox) acquire(ctx context.Context, owner string) (*process, error) {
 var errClosed = errors.New("sandbox: closed")
 
 // take returns an idle worker, or starts one.
-func (s *Sandbox) take(ctx context.Context, owner string) (*process, error) {
+func (s *Sandbox) take(ctx context.Context, owner string) (*workerProcess, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil, errClosed
 	}
-	at := lastIndex(s.idle, func(p *process) bool { return p.owner == owner && p.runs > 0 })
+	at := lastIndex(s.idle, func(p *workerProcess) bool { return p.owner == owner && p.runs > 0 })
 	if at < 0 {
-		at = lastIndex(s.idle, func(p *process) bool { return p.runs == 0 })
+		at = lastIndex(s.idle, func(p *workerProcess) bool { return p.runs == 0 })
 	}
-	var evicted *process
+	var evicted *workerProcess
 	if at < 0 && len(s.idle) > 0 && s.alive > s.options.Workers {
 		evicted, s.idle = s.idle[0], s.idle[1:] // it served another owner, longer ago than the others
 	}
@@ -224,7 +224,7 @@ func lastIndex[T any](s []T, f func(T) bool) int {
 }
 
 // start starts a worker.
-func (s *Sandbox) start(ctx context.Context) (*process, error) {
+func (s *Sandbox) start(ctx context.Context) (*workerProcess, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(errClosed) })()
@@ -246,7 +246,7 @@ func (s *Sandbox) start(ctx context.Context) (*process, error) {
 func (s *Sandbox) startSpare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fresh := slices.ContainsFunc(s.idle, func(p *process) bool { return p.runs == 0 })
+	fresh := slices.ContainsFunc(s.idle, func(p *workerProcess) bool { return p.runs == 0 })
 	if s.closed || fresh || s.spareStarting || s.alive > s.options.Workers {
 		return
 	}
@@ -265,7 +265,7 @@ func (s *Sandbox) startSpare() {
 }
 
 // release returns a worker to the idle ones, or ends it if it is not usable or ran its maximum number of scripts.
-func (s *Sandbox) release(p *process, usable bool) {
+func (s *Sandbox) release(p *workerProcess, usable bool) {
 	if usable && p.runs < maxRunsPerWorker {
 		s.keep(p)
 	} else {
@@ -278,7 +278,7 @@ func (s *Sandbox) release(p *process, usable bool) {
 }
 
 // keep adds a worker to the idle ones.
-func (s *Sandbox) keep(p *process) {
+func (s *Sandbox) keep(p *workerProcess) {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
@@ -292,7 +292,7 @@ func (s *Sandbox) keep(p *process) {
 }
 
 // retire ends a worker that was idle for long.
-func (s *Sandbox) retire(p *process) {
+func (s *Sandbox) retire(p *workerProcess) {
 	s.mu.Lock()
 	at := slices.Index(s.idle, p)
 	if at < 0 || s.closed {
@@ -307,7 +307,7 @@ func (s *Sandbox) retire(p *process) {
 }
 
 // discard ends a worker and waits for it.
-func (s *Sandbox) discard(p *process) {
+func (s *Sandbox) discard(p *workerProcess) {
 	if p.idleTimer != nil {
 		p.idleTimer.Stop()
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
 // workerArgument is the first argument of a worker process; a workerSetup as JSON is the second.
@@ -96,6 +97,7 @@ func (w *worker) serve(ctx context.Context, argument string) error {
 	if err := w.open(ctx, setup); err != nil {
 		return err
 	}
+	releasePages := process.ProgramPageReleaser()
 	kinds, err := confine.RestrictWorker()
 	if err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
@@ -103,6 +105,7 @@ func (w *worker) serve(ctx context.Context, argument string) error {
 	if err := w.engine.prepare(ctx); err != nil {
 		return err
 	}
+	releasePages() // most pages of the program are needed only until here
 	ready, err := json.Marshal(workerReady{Confinement: kinds})
 	if err != nil {
 		return err
@@ -146,6 +149,7 @@ func (w *worker) open(ctx context.Context, setup workerSetup) error {
 		return fmt.Errorf("the interpreter does not run: %q %s", first.output, fault)
 	}
 	w.engine.discard(ctx)
+	releaseFile(code) // the engine has compiled it
 	debug.FreeOSMemory()
 	return nil
 }

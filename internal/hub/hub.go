@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
 // A hub is the state of the process that runs the servers. Each connection, and the hub's own client, has a reference
@@ -91,7 +93,7 @@ func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err 
 		select {
 		case <-life.Done():
 		case <-time.After(startTime):
-			releaseProgramPages()
+			process.ReleaseProgramPages()
 		}
 	})
 	begun(h)
@@ -254,7 +256,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	releaseProgramPages()
+	process.ReleaseProgramPages()
 	if !said.PassesFiles {
 		return g.shared.gateway.Server().ServeStdio(ctx, v, v)
 	}

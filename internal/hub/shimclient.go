@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
 // A shimClient is the shim's side of the conversation with an MCP client whose input and output the shim passes to the
@@ -140,7 +142,7 @@ func (c *shimClient) runConversation(moved bool) error {
 	if err := c.resumeAt(moved); err != nil {
 		return err
 	}
-	releaseProgramPages() // from here on the shim only waits for notices
+	process.ReleaseProgramPages() // from here on the shim only waits for notices
 	for text := range c.hubLines {
 		c.handleNotice(text)
 	}
