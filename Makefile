@@ -67,8 +67,9 @@ python: ## builds the Python interpreter of the sandbox from Debian's sources, a
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge
 
-cross: ## compile for the other systems, and without MCP servers
+cross: ## compile for the other systems, without MCP servers, and without Python
 	$(GO) build -tags nomcp -o /dev/null ./cmd/drawbridge
+	$(GO) build -tags nopython -o /dev/null ./cmd/drawbridge
 	GOOS=linux GOARCH=arm64 $(GO) build -o /dev/null ./cmd/drawbridge
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/drawbridge
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/drawbridge
