@@ -149,7 +149,7 @@ func TestOneWorkerServesOneOwner(t *testing.T) {
 func TestManyForcedEnds(t *testing.T) {
 	s := openTest(t, Options{Workers: 2})
 	run(t, s, "print(1)", Limits{})
-	count := 60
+	count := 20
 	if testing.Short() {
 		count = 5
 	}

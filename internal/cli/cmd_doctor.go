@@ -55,6 +55,8 @@ type doctorReport struct {
 	// Credentials are the states of the credentials for servers. Vault describes how credentials are stored.
 	Credentials []admin.CredentialReport `json:"credentials,omitempty"`
 	Vault       string                   `json:"vault,omitempty"`
+	// Scripts describes how the scripts of run_python are isolated.
+	Scripts string `json:"scripts,omitempty"`
 	// Untried names the servers that were never started.
 	Untried []string `json:"untried,omitempty"`
 }
@@ -80,6 +82,7 @@ func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 		a.examineOtherPrograms(c, set)
 	}
 	a.checkClients(c, set)
+	c.Scripts = doctor.ScriptIsolation()
 	c.OK = len(c.Problems) == 0
 	if !asJSON {
 		a.printDoctorReport(c)
@@ -335,6 +338,7 @@ func (a *app) printDoctorReport(c *doctorReport) {
 	for _, m := range c.Models {
 		safetext.Fprintln(a.Out, m)
 	}
+	safetext.Fprintln(a.Out, c.Scripts)
 	if c.Hub != 0 {
 		safetext.Fprintf(a.Out, "the hub is process %d (drawbridge ps)\n", c.Hub)
 	}

@@ -48,6 +48,19 @@ func RestrictWorker() (kinds []string, err error) {
 	return kinds, nil
 }
 
+// WorkerConfinement returns the kinds of confinement that RestrictWorker sets up on this system.
+func WorkerConfinement() (kinds []string) {
+	support := DetectSupport()
+	if support.Landlock > 0 {
+		kinds = append(kinds, "landlock")
+	}
+	kinds = append(kinds, "rlimit")
+	if support.Seccomp {
+		kinds = append(kinds, "seccomp")
+	}
+	return kinds
+}
+
 // workerCalls are the system calls of a worker: memory, its own threads, clocks, and its open descriptors.
 func workerCalls() []uint32 {
 	return []uint32{

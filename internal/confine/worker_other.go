@@ -5,3 +5,6 @@ package confine
 // RestrictWorker does nothing on this system: a worker has the rights of its user, and WebAssembly alone holds its
 // scripts.
 func RestrictWorker() (kinds []string, err error) { return nil, nil }
+
+// WorkerConfinement returns no kinds of confinement.
+func WorkerConfinement() (kinds []string) { return nil }

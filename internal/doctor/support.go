@@ -1,6 +1,11 @@
 package doctor
 
-import "runtime"
+import (
+	"runtime"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/confine"
+)
 
 // A SystemSupport describes the support for one operating system and architecture: whether it is tested, and which
 // features are missing.
@@ -39,4 +44,14 @@ func Support() []SystemSupport {
 		}
 	}
 	return append(all, SystemSupport{System: here, Current: true, Missing: []string{"not known: it is not compiled before a change either"}})
+}
+
+// ScriptIsolation describes how this system isolates the scripts of run_python: WebAssembly alone, or also the
+// confinement of the processes in which they run.
+func ScriptIsolation() string {
+	kinds := confine.WorkerConfinement()
+	if len(kinds) == 0 {
+		return "scripts run in WebAssembly; this system does not confine their processes"
+	}
+	return "scripts run in WebAssembly, in processes confined by " + strings.Join(kinds, ", ")
 }
