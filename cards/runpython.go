@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
@@ -94,7 +95,7 @@ func (in runPythonInput) check() error {
 	}
 	for _, pattern := range in.Tools {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return ToolError(fmt.Sprintf("The pattern %q is not valid.", pattern))
+			return ToolError("The pattern " + safetext.Quote(pattern) + " is not valid.")
 		}
 	}
 	return nil
