@@ -66,7 +66,8 @@ A complete value of ` + "`env` or `headers`" + ` may also be the name of a set v
 
 ### References
 
-A secret need not be in the file. A value of ` + "`env` or `headers`, and `client_id` and `client_secret` in `auth`" + `, may contain references:
+A secret need not be in the file. A value of ` + "`env` or `headers`" + `, and each member or setting below whose text says "see References" or "see Values", may
+contain references:
 
 | reference | value |
 |---|---|
@@ -76,7 +77,7 @@ A secret need not be in the file. A value of ` + "`env` or `headers`, and `clien
 
 A reference ends at the first ` + "`}`" + `, so write a command that contains one after ` + "`!`" + `. References are resolved when Drawbridge starts or
 connects to the server, not before, and the result is inserted unchanged. If a reference cannot be resolved, the value is left out, and ` + "`drawbridge mcp list`" + ` reports it.
-` + "`drawbridge doctor`" + ` checks all references before any server starts, and runs no command. In ` + "`args`, `command`, `cwd` or `url`" + `, a
+` + "`drawbridge doctor`" + ` checks the references to files and to the keychain before any server starts. It runs no command. In ` + "`args`, `command`, `cwd` or `url`" + `, a
 reference is an error that disables the row: every process of the machine can read a program's arguments.
 `
 
