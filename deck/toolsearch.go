@@ -60,8 +60,13 @@ func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	return ""
 }
 
-// isSearchCall reports whether a call is a call of find_tools or call_tool.
+// isSearchCall reports whether a call is a call of a search tool that the caller has.
 func (d *Deck) isSearchCall(call drawbridge.Call, name string) bool {
+	switch name {
+	case toolsearch.FindToolsName, toolsearch.CallToolName, toolsearch.SearchToolsName, toolsearch.DescribeToolsName:
+	default:
+		return false
+	}
 	return (name == toolsearch.CallToolName || d.searcher.AnswersSearch(name)) &&
 		call.Method == mcp.MethodToolsCall && d.searcher.ServesCaller(call.Caller)
 }
