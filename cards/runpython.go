@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
@@ -22,10 +24,10 @@ import (
 var runPythonText string
 
 // RunPythonName is the name of the card that runs scripts.
-const RunPythonName = "run_python"
+const RunPythonName = toolsearch.RunPythonName
 
-// maxScript is the maximum length of a script in bytes.
-const maxScript = 1 << 20
+// MaxScript is the maximum length of a script in bytes.
+const MaxScript = 1 << 20
 
 // A ScriptRunner runs Python scripts, see [sandbox.Sandbox].
 type ScriptRunner interface {
@@ -65,12 +67,12 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Lim
 		defer cancel()
 		outcome, err := runner.Run(runCtx, sandbox.Script{
 			Code: in.Code, Arguments: arguments, Owner: scriptOwner(call.Caller), Limits: l,
+			OnFirstStart: func() {
+				host.notifyProgress(ctx, "the Python interpreter is prepared, once on this machine")
+			},
 		}, host)
-		if errors.Is(err, sandbox.ErrNoInterpreter) {
-			return answer, ToolError(err.Error())
-		}
 		if err != nil {
-			return answer, err
+			return answer, runFault(ctx, call.Caller, err)
 		}
 		return Answer[sandbox.Outcome]{Text: FormatOutcome(outcome), Value: outcome, IsError: outcome.Error != nil}, nil
 	})}
@@ -83,13 +85,32 @@ func scriptOwner(c drawbridge.Caller) string {
 	return fmt.Sprintf("%s %q %q %q %q", c.Kind, c.Transport, c.Principal, c.Session, scopes)
 }
 
+// runFault returns the error for a script that was not run. Only the person at the command line gets the cause, because
+// it names files of this machine.
+func runFault(ctx context.Context, caller drawbridge.Caller, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, sandbox.ErrNoInterpreter), errors.Is(err, sandbox.ErrNoWorkers):
+		return ToolError(err.Error())
+	}
+	fault := &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "run the script", Err: err}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		fault.Next = "make the directory writable, or set XDG_CACHE_HOME to another one"
+	}
+	if caller.Kind != drawbridge.Author {
+		fault.Err, fault.Next = errors.New("Python does not start on this machine"), `"drawbridge run --explain" shows why`
+	}
+	return fault
+}
+
 // check returns what is wrong with the input, as a text for the model.
 func (in runPythonInput) check() error {
 	switch {
 	case strings.TrimSpace(in.Code) == "":
 		return ToolError("The script is empty.")
-	case len(in.Code) > maxScript:
-		return ToolError(fmt.Sprintf("The script has %d bytes; the maximum is %d.", len(in.Code), maxScript))
+	case len(in.Code) > MaxScript:
+		return ToolError(fmt.Sprintf("The script has %d bytes; the maximum is %d.", len(in.Code), MaxScript))
 	case in.Timeout < 0:
 		return ToolError("The timeout must be a positive number of seconds.")
 	}

@@ -34,7 +34,7 @@ type ScriptTools interface {
 	Tools(ctx context.Context, caller drawbridge.Caller, wait bool) []drawbridge.Spec
 	// Approve waits until a person has allowed collected calls of a script, see [deck.Deck.ApproveScript].
 	Approve(ctx context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error)
-	// Find returns the tools that match a query best, the best first.
+	// Find returns the tools that match a query best, the best first. It waits as Tools does.
 	Find(ctx context.Context, caller drawbridge.Caller, query string, limit int) []drawbridge.Spec
 }
 
@@ -43,8 +43,8 @@ type ScriptTools interface {
 // result of them.
 type scriptHost struct {
 	tools ScriptTools
-	// run is the call of run_python, spec is run_python, code is the script, and input are its arguments. call is the prototype of the script's
-	// own calls. patterns are the requested tools; empty for all.
+	// run is the call of run_python, spec is run_python, code is the script, and input are its arguments. call is the
+	// prototype of the script's own calls. patterns are the requested tools; empty for all.
 	run      drawbridge.Call
 	spec     drawbridge.Spec
 	code     string
@@ -63,8 +63,10 @@ type scriptHost struct {
 	pending      map[string]*collectedCall
 	pendingBytes int
 	nextID       int
-	// made is the number of calls of which the client was told.
-	made int
+
+	// progressMu guards progress, the last progress that the client was told.
+	progressMu sync.Mutex
+	progress   int
 }
 
 var (
@@ -157,13 +159,14 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	if !ok {
 		return sandbox.Reply{Err: h.unknownTool(c.Name)}
 	}
-	h.notifyProgress(ctx, name)
+	h.notifyProgress(ctx, "call "+string(name))
 	call := h.call
 	call.Method = mcp.MethodToolsCall
 	call.Params = rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(name)), "name"),
 		rawjson.Put(c.Arguments, "arguments"))
-	collected := &collectedCall{host: h, peer: h.run.Peer, line: c.Line, size: len(call.Params), waits: make(chan deck.ApprovalRequest, 1),
-		decided: make(chan approvalDecision, 1), ended: make(chan sandbox.Reply, 1)}
+	collected := &collectedCall{host: h, peer: h.run.Peer, line: c.Line, size: len(call.Params),
+		waits: make(chan deck.ApprovalRequest, 1), decided: make(chan approvalDecision, 1),
+		ended: make(chan sandbox.Reply, 1)}
 	call.Peer = collected
 	h.calls.Go(func() {
 		result, err := h.tools.Call(ctx, call)
@@ -186,20 +189,26 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	return sandbox.Reply{Pending: id, Tool: string(name)}
 }
 
-// notifyProgress tells the client of run_python, if it wants to know, which call is made.
-func (h *scriptHost) notifyProgress(ctx context.Context, name drawbridge.CardName) {
+// notifyProgress sends a progress notification with a text, if the client of run_python requested them.
+func (h *scriptHost) notifyProgress(ctx context.Context, text string) {
 	token := rawjson.Get(h.run.Params, "_meta", mcp.MetaProgressToken)
 	if token == nil || h.run.Peer == nil {
 		return
 	}
-	h.mu.Lock()
-	h.made++
-	made := strconv.Itoa(h.made)
-	h.mu.Unlock()
+	h.progressMu.Lock() // also while the notification is sent: progress must increase
+	defer h.progressMu.Unlock()
+	h.progress++
 	// An error means that the client is gone, which ends ctx too.
 	_ = h.run.Peer.Notify(ctx, mcp.NoteProgress, rawjson.Apply(nil, rawjson.Put(token, "progressToken"),
-		rawjson.Put([]byte(made), "progress"),
-		rawjson.Put(rawjson.Quote("call "+made+": "+string(name)), "message")))
+		rawjson.Put([]byte(strconv.Itoa(h.progress)), "progress"), rawjson.Put(rawjson.Quote(text), "message")))
+}
+
+// nextProgress returns a progress that no notification had.
+func (h *scriptHost) nextProgress() int {
+	h.progressMu.Lock()
+	defer h.progressMu.Unlock()
+	h.progress++
+	return h.progress
 }
 
 // Flush asks a person about pending calls, with one question, and then lets them be sent one after the other. The clock
@@ -240,7 +249,8 @@ func (h *scriptHost) Flush(ctx context.Context, ids []string, pause func() (resu
 
 // approve asks a person about calls.
 func (h *scriptHost) approve(ctx context.Context, calls []*collectedCall) (deck.ApprovalAnswer, error) {
-	a := deck.ScriptApproval{Call: h.run, Spec: h.spec, Script: h.code, Input: h.input}
+	a := deck.ScriptApproval{ApprovalRequest: deck.ApprovalRequest{Call: h.run, Spec: h.spec, Progress: h.nextProgress()},
+		Script: h.code, Input: h.input}
 	for _, c := range calls {
 		a.Requests, a.Lines = append(a.Requests, c.request), append(a.Lines, c.line)
 	}
@@ -350,7 +360,6 @@ func (h *scriptHost) Search(ctx context.Context, query string, limit int) (json.
 	if limit <= 0 {
 		limit = defaultFoundTools
 	}
-	h.available(ctx, true) // waits for servers that were never listed
 	found := []listedTool{}
 	for _, s := range h.tools.Find(ctx, h.call.Caller, query, maxFoundTools) {
 		if len(found) < min(limit, maxFoundTools) && h.isRequested(s.Name) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -166,6 +169,59 @@ func TestWhatAScriptIsRunWith(t *testing.T) {
 		result, err := card.Run(t.Context(), drawbridge.Call{Params: json.RawMessage(`{"arguments":` + bad + `}`)})
 		if err != nil || !result.IsError() {
 			t.Errorf("%s: %s, %v", bad, result.Raw, err)
+		}
+	}
+}
+
+// A listener keeps the progress that it is told.
+type listener struct {
+	mu   sync.Mutex
+	told []int
+}
+
+func (l *listener) Notify(_ context.Context, _ string, params json.RawMessage) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := strconv.Atoi(string(rawjson.Get(params, "progress")))
+	l.told = append(l.told, n)
+	return err
+}
+
+func (*listener) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, errors.New("no")
+}
+
+// TestProgressIncreases makes calls side by side, and asks for an approval in between.
+func TestProgressIncreases(t *testing.T) {
+	s, heard := &stage{}, &listener{}
+	h, ctx := openHost(t, s)
+	h.run.Peer, h.run.Params = heard, json.RawMessage(`{"_meta":{"progressToken":"t"}}`)
+	pending := h.Call(ctx, sandbox.ToolCall{Name: "x.once"})
+	h.Flush(ctx, []string{pending.Pending}, noPause)
+	asked := s.approvals[0].Progress
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() { h.notifyProgress(ctx, "call") })
+	}
+	calls.Wait()
+	last := 0
+	for _, n := range heard.told {
+		if n <= last || n == asked {
+			t.Fatalf("told %v; the approval had %d", heard.told, asked)
+		}
+		last = n
+	}
+	if len(heard.told) != 21 || asked != 2 {
+		t.Errorf("told %v; the approval had %d", heard.told, asked)
+	}
+}
+
+func TestACauseIsForThePersonOnly(t *testing.T) {
+	cause := &fs.PathError{Op: "mkdir", Path: "/home/ada/.cache", Err: fs.ErrPermission}
+	for kind, shown := range map[drawbridge.CallerKind]bool{drawbridge.Author: true, drawbridge.External: false, drawbridge.Agent: false} {
+		text := runFault(t.Context(), drawbridge.Caller{Kind: kind}, cause).Error()
+		if strings.Contains(text, "/home/ada") != shown {
+			t.Errorf("%v is told %s", kind, text)
 		}
 	}
 }

@@ -80,10 +80,10 @@ type Settings struct {
 	// Audit configures the audit records of calls.
 	Audit AuditSettings
 
-	// Rules decide which caller may call which tool; nil if there are no rules. The policy package validates them.
+	// Rules decide which caller may call which tool; nil without rules. The policy package validates them.
 	Rules *drawbridge.Rules
 	// InactiveRules describes rules that have no effect because their table does not contain "enabled", as "file:line:
-	// text". It is empty if there are no such rules.
+	// text". It is empty without such rules.
 	InactiveRules string
 
 	// Vectors configures the store for vectors of tools.

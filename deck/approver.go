@@ -40,6 +40,9 @@ type ApprovalRequest struct {
 	// Reason is why the guards require an approval. Rule has the names of the rules that require it, separated by "; ".
 	// Either may be empty.
 	Reason, Rule string
+	// Progress is the highest progress of Call that its client was told; progress must increase. It is 0 for a call that
+	// reported none.
+	Progress int
 	// StillValid reports whether the target still exists with the same definition. The approver must call it before it
 	// applies an approval, so that an approval is not used up for a changed target.
 	StillValid func() bool
@@ -70,11 +73,11 @@ func askApprover(ctx context.Context, a Approver, r ApprovalRequest, verdicts []
 
 var errNoApprover = errors.New("it needs an approval, and no approver is configured")
 
-// joinDistinct calls of on each verdict, and joins the distinct non-empty results with "; ".
-func joinDistinct(verdicts []drawbridge.Verdict, of func(drawbridge.Verdict) string) string {
+// joinDistinct calls of on each element, and joins the distinct non-empty results with "; ".
+func joinDistinct[T any](all []T, of func(T) string) string {
 	var words []string
-	for _, v := range verdicts {
-		if word := of(v); word != "" && !slices.Contains(words, word) {
+	for _, one := range all {
+		if word := of(one); word != "" && !slices.Contains(words, word) {
 			words = append(words, word)
 		}
 	}

@@ -105,7 +105,7 @@ type callState struct {
 	// others are further targets that the params name besides target. The call is refused unless the guards allow all
 	// of them.
 	others []callTarget
-	// log is the call's audit entry; nil if there is no audit.
+	// log is the call's audit entry; nil without an audit.
 	log *audit.LoggedCall
 	// verdict is the guards' verdict that the audit records for the call. asked are the guards' verdicts that require a
 	// person's approval.

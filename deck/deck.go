@@ -13,7 +13,7 @@
 //   - In the JSON that a server sent, the deck changes only names, clashing URIs, request states, task IDs and marked
 //     texts. It also removes resources that are hidden from the caller. All other bytes reach the caller unchanged.
 //   - Every guard must allow a call. A guard that panics or returns the zero verdict refuses the call. A call that
-//     needs an approval is refused if there is no approver.
+//     needs an approval is refused without an approver.
 //   - The deck refuses params that parsers may read differently. Examples are a duplicate member, and a member name
 //     that some parsers treat as another name.
 //   - Values that callers store and send back, such as task IDs, are sealed with a MAC. The deck accepts such a value
@@ -164,7 +164,7 @@ type Options struct {
 	Approver Approver
 	// SealKeys are the master keys for values that callers store and send back: request states, task IDs and cursors.
 	// Values are sealed with the first key and can be opened with every key, so that keys can be rotated. Processes
-	// that serve the same callers must have the same keys. If there are no keys, the deck creates a random key.
+	// that serve the same callers must have the same keys. Without keys, the deck creates a random key.
 	SealKeys [][]byte
 	// Owner is the principal who owns the connections through which resources and tasks are watched; empty if there is
 	// only one principal. At a server that is PerPrincipal, other principals cannot subscribe to resources or tasks.

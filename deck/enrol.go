@@ -221,7 +221,7 @@ func (d *Deck) serverFromLedger(s Server) *serverState {
 
 // Enrol replaces the items of a server with the items of the listing l. vetted contains these items in the form in
 // which they may be shown. Enrol compares the tools with the server's live tools in the ledger, and appends the
-// differences to the journal as one batch. If there is no difference, it appends nothing. Listeners are notified only
+// differences to the journal as one batch. Without a difference it appends nothing. Listeners are notified only
 // if a list has changed. The listings of a server must be enrolled one after another, in the order in which they were
 // received. The error is the journal's, or a *drawbridge.Fault NotFound. The fault means that the server is not
 // configured, or that its configuration has changed since the listing. After an error nothing has changed.

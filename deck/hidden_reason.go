@@ -24,7 +24,7 @@ func (v *view) hiddenReason(caller drawbridge.Caller, k itemKind, name string) d
 }
 
 // findHidden returns the item that a caller could mean by a name or URI, without a check of whether the item is
-// visible. It returns nil if there is no such item.
+// visible. It returns nil if no item has the name.
 func (v *view) findHidden(k itemKind, name string) *item {
 	s := v.indexForMethod(k.list)
 	it := s.byName[name]

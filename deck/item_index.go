@@ -438,8 +438,7 @@ func (s *itemIndex) itemsByAlias() map[string][]*item {
 	return out
 }
 
-// findByOwnName returns the listed or claimed item with this own name or URI of the server; nil if there is no such
-// item.
+// findByOwnName returns the listed or claimed item with this own name or URI of the server, or nil.
 func (s *itemIndex) findByOwnName(server drawbridge.ServerID, own string) *item {
 	return s.byOwner()[ownerKey{server, own}]
 }

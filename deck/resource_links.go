@@ -58,7 +58,7 @@ func (d *Deck) rememberLink(v *view, caller drawbridge.Caller, server drawbridge
 }
 
 // findLinkOwner returns the call target for a URI to which a server has sent the caller's principal a link. It returns
-// false if there is no such server, or if the server or the resource is hidden from the caller.
+// false if the server does not exist, or if the server or the resource is hidden from the caller.
 func (d *Deck) findLinkOwner(v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	server, ok := d.linkOwners.Owner(caller.Principal, uri)
 	m := v.server(server)

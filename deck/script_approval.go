@@ -3,6 +3,7 @@ package deck
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -16,11 +17,11 @@ type CallCollector interface {
 	Collect(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 }
 
-// A ScriptApproval describes collected calls of a script, about which a person decides together.
+// A ScriptApproval is the request to approve collected calls of a script, about which a person decides together. Of the
+// embedded request, Call is the call that runs the script and Spec is the tool that runs it; [Deck.ApproveScript] sets
+// Reason, Rule and StillValid.
 type ScriptApproval struct {
-	// Call is the call that runs the script, and Spec is the tool that runs it.
-	Call drawbridge.Call
-	Spec drawbridge.Spec
+	ApprovalRequest
 	// Script is the whole text of the script.
 	Script string
 	// Input is the JSON object that the script reads as its arguments; nil for none.
@@ -45,6 +46,11 @@ func (d *Deck) ApproveScript(ctx context.Context, a ScriptApproval) (ApprovalAns
 	approver, ok := d.approver.(ScriptApprover)
 	if !ok {
 		return ApprovalAnswer{}, errNoApprover
+	}
+	a.Reason = joinDistinct(a.Requests, func(r ApprovalRequest) string { return r.Reason })
+	a.Rule = joinDistinct(a.Requests, func(r ApprovalRequest) string { return r.Rule })
+	a.StillValid = func() bool {
+		return !slices.ContainsFunc(a.Requests, func(r ApprovalRequest) bool { return !r.StillValid() })
 	}
 	return approver.ApproveScript(ctx, a)
 }

@@ -96,8 +96,8 @@ func (k taskTranslator) knownID(own string) (text string, ok bool) {
 	return k.deck.taskHolders.sealedIDOf(k.principal, sealedID{Kind: k.form, Server: k.server, Own: own})
 }
 
-// rewriteID returns the object with the server's own task ID at path replaced with its sealed ID. If there is no task
-// ID, the object is unchanged.
+// rewriteID returns the object with the server's own task ID at path replaced with its sealed ID. An object
+// without a task ID is unchanged.
 func (k taskTranslator) rewriteID(object json.RawMessage, path ...string) json.RawMessage {
 	return naming.ReplaceID(object, k.issueAnyID, path...)
 }

@@ -48,7 +48,7 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 	return result, err
 }
 
-// LastListing returns the last listing of a server, as the server sent it. It returns false if there is no listing.
+// LastListing returns the last listing of a server, as the server sent it. It returns false if the server was never listed.
 func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	m := d.view.Load().server(id)
 	if m == nil || m.rawListing == nil {
@@ -66,7 +66,7 @@ func describes(l drawbridge.Listing, s Server) bool {
 // server has started. The caller must vet the listing, and pass it to [Deck.Configure] as [Server].Remembered. last is
 // the last listing in the store; nil if there is none. If last is of the present configuration, ListingToVet returns
 // it. Otherwise it returns a listing of the server's live tools in the ledger, whose ListedAt is zero. ok is false if
-// the deck already has the server with this configuration, or if there are no such tools.
+// the deck already has the server with this configuration, or if the ledger has no tools of it.
 func (d *Deck) ListingToVet(s Server, last *drawbridge.Listing) (l drawbridge.Listing, ok bool) {
 	if m := d.view.Load().server(s.ID); m != nil && m.ConfigHash == s.ConfigHash {
 		return l, false

@@ -20,9 +20,7 @@ func openSandbox(ctx context.Context, c Config, s config.SandboxSettings) (*sand
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	o := sandbox.Options{Workers: s.Workers, Logger: c.Logger, OnFirstStart: func() {
-		c.Logger.Info("the Python interpreter is prepared once on this machine; this takes a few seconds")
-	}}
+	o := sandbox.Options{Workers: s.Workers, Logger: c.Logger}
 	if dir, ok := lookup("XDG_CACHE_HOME"); ok && filepath.IsAbs(dir) {
 		o.Dir = filepath.Join(dir, "drawbridge", "python")
 	}
@@ -80,6 +78,7 @@ func (t scriptTools) Tools(ctx context.Context, caller drawbridge.Caller, wait b
 
 // Find implements [cards.ScriptTools].
 func (t scriptTools) Find(ctx context.Context, caller drawbridge.Caller, query string, limit int) []drawbridge.Spec {
+	t.g.starter.waitBeforeList(ctx)
 	hits, _ := t.g.deck.SearchView(caller).Find(ctx, query, limit)
 	specs := make([]drawbridge.Spec, len(hits))
 	for i, hit := range hits {

@@ -19,7 +19,7 @@ func escapeIfAsked() {
 		return
 	}
 	parent := os.Getppid()
-	kinds, err := confine.RestrictWorker()
+	kinds, err := confine.WorkerConfinement(), confine.RestrictWorker()
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -16,7 +16,7 @@ const (
 	runFrame   frameKind = 'R' // a workerRun
 	replyFrame frameKind = 'A' // the answer to a request
 	// The kinds that a worker sends.
-	readyFrame   frameKind = 'r' // a workerReady: it can run a script
+	readyFrame   frameKind = 'r' // no payload: it can run a script
 	requestFrame frameKind = 'c' // a request of the script
 	doneFrame    frameKind = 'd' // a workerResult
 	errorFrame   frameKind = 'e' // the error text of a worker that cannot run scripts

@@ -126,7 +126,7 @@ func TestOneWorkerServesOneOwner(t *testing.T) {
 	used := map[string]map[*workerProcess]bool{}
 	for range 3 {
 		for _, owner := range []string{"ada", "bob"} {
-			p, err := s.acquire(t.Context(), owner)
+			p, err := s.acquire(t.Context(), Script{Owner: owner})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestOneWorkerServesOneOwner(t *testing.T) {
 			}
 			used[owner][p] = true
 			p.runs++
-			s.release(p, true)
+			s.release(p)
 		}
 	}
 	for p := range used["ada"] {

@@ -62,16 +62,13 @@ type workerProcess struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	buffer  []byte
-	ready   workerReady
 	log     *slog.Logger
-	// owner is the principal that it serves, and runs the number of scripts that it ran. broken reports that it cannot
-	// run more.
+	// owner is the owner of the scripts that it runs, and runs is the number of them. broken reports that it can run no
+	// more.
 	owner     string
 	runs      int
 	broken    bool
 	idleTimer *time.Timer
-	// life ends with the sandbox.
-	life context.Context
 }
 
 // start starts a worker and waits until it can run scripts.
@@ -111,8 +108,6 @@ func (s *starter) start(ctx context.Context, setup workerSetup, log *slog.Logger
 		err = errors.New(string(payload))
 	case err == nil && kind != readyFrame:
 		err = errProtocol
-	case err == nil:
-		err = json.Unmarshal(payload, &p.ready)
 	}
 	if err != nil {
 		p.close()
@@ -137,8 +132,8 @@ func (p *workerProcess) close() {
 	_ = p.command.Wait() // it was killed
 }
 
-// run runs one script. The worker is broken after anything but a regular end.
-func (p *workerProcess) run(ctx context.Context, script Script, limits Limits, host Host) (Outcome, error) {
+// run runs one script. The run ends with ctx, and also with life. The worker is broken after anything but a regular end.
+func (p *workerProcess) run(ctx, life context.Context, script Script, limits Limits, host Host) (Outcome, error) {
 	p.runs++
 	message, err := script.message()
 	if err != nil {
@@ -153,7 +148,7 @@ func (p *workerProcess) run(ctx context.Context, script Script, limits Limits, h
 	}
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errors.New("the run has ended"))
-	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
+	defer context.AfterFunc(life, func() { cancel(errClosed) })()
 	stop := context.AfterFunc(runCtx, p.kill)
 	clock := startClock(limits.Time, func() { cancel(errTimeUp) })
 	defer clock.stop()
@@ -161,26 +156,20 @@ func (p *workerProcess) run(ctx context.Context, script Script, limits Limits, h
 	defer longest.Stop()
 	r := &requests{host: host, limits: limits, pause: clock.pause}
 	result, err := p.exchange(runCtx, job, r)
-	if !stop() {
-		p.broken = true
-	}
+	p.broken = !stop() || err != nil
 	outcome := Outcome{Calls: r.calls}
 	switch {
 	case err == nil:
 		outcome.fill(result, r, limits)
 	case errors.Is(err, errNotBegun) && runCtx.Err() == nil:
-		p.broken = true
 		return outcome, err
 	case errors.Is(context.Cause(runCtx), errTimeUp):
-		p.broken = true
 		outcome.Limit = "time"
 		outcome.Error = &ScriptError{Type: "TimeoutError", Message: fmt.Sprintf("the script ran for more than %s",
 			limits.Time)}
 	case runCtx.Err() != nil:
-		p.broken = true
 		return outcome, context.Cause(runCtx)
 	default:
-		p.broken = true
 		p.log.Warn("a worker of the sandbox ended during a script", "err", err)
 		outcome.Limit = "crash"
 		outcome.Error = &ScriptError{Type: "SystemError", Message: "the interpreter ended"}

@@ -32,15 +32,13 @@ var ErrNoWorkers = errors.New("sandbox: main must call sandbox.RunWorker first")
 
 // Options are the options of a [Sandbox]. The zero value works.
 type Options struct {
-	// Dir is the directory for the unpacked interpreter and its compiled code, about 50 MB. It gets the
-	// mode 0700, because its files are run as code. Empty means a directory "drawbridge/python" in the user's cache directory.
+	// Dir is the directory for the unpacked interpreter and its compiled code, about 50 MB. It gets the mode 0700, because
+	// its files are run as code. Empty means a directory "drawbridge/python" in the user's cache directory.
 	Dir string
 	// Workers is how many scripts run at the same time; the default is the number of processors, and at least 2.
 	Workers int
 	// IdleTimeout is how long a worker without work is kept; the default is two minutes.
 	IdleTimeout time.Duration
-	// OnFirstStart is called when the interpreter must be unpacked and compiled, which takes seconds. It must not wait.
-	OnFirstStart func()
 	// Logger receives the ends of workers that were not expected; nil drops them.
 	Logger *slog.Logger
 }
@@ -114,30 +112,19 @@ func (s *Sandbox) Run(ctx context.Context, script Script, host Host) (Outcome, e
 		return Outcome{}, fmt.Errorf("sandbox: a memory of %d bytes is above the maximum of %d", limits.Memory, maxMemory)
 	}
 	for attempt := 1; ; attempt++ {
-		p, err := s.acquire(ctx, script.Owner)
+		p, err := s.acquire(ctx, script)
 		if err != nil {
 			return Outcome{}, err
 		}
 		start := time.Now()
-		outcome, err := p.run(ctx, script, limits, host)
+		outcome, err := p.run(ctx, s.life, script, limits, host)
 		outcome.Duration = time.Since(start)
-		s.release(p, err == nil && !p.broken)
+		s.release(p)
 		if errors.Is(err, errNotBegun) && attempt < maxAttempts {
 			continue // the worker ended while it was idle
 		}
 		return outcome, err
 	}
-}
-
-// Confinement returns the kinds of confinement that hold for workers: "landlock", "rlimit", "seccomp". It starts a
-// worker if there is none.
-func (s *Sandbox) Confinement(ctx context.Context) ([]string, error) {
-	p, err := s.acquire(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	defer s.release(p, true)
-	return p.ready.Confinement, nil
 }
 
 // Close ends all workers, also those that run a script, and waits for them.
@@ -161,9 +148,9 @@ func (s *Sandbox) Close() error {
 	return nil
 }
 
-// acquire returns a worker for the owner: one that served the owner before, or a new one. It waits while all slots are
-// taken.
-func (s *Sandbox) acquire(ctx context.Context, owner string) (*workerProcess, error) {
+// acquire returns a worker for the owner of the script: one that served the owner before, or a new one. It waits while
+// all slots are taken.
+func (s *Sandbox) acquire(ctx context.Context, script Script) (*workerProcess, error) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -171,13 +158,12 @@ func (s *Sandbox) acquire(ctx context.Context, owner string) (*workerProcess, er
 	case <-s.life.Done():
 		return nil, errClosed
 	}
-	p, err := s.take(ctx, owner)
+	p, err := s.take(ctx, script)
 	if err != nil {
 		<-s.slots
 		return nil, err
 	}
-	p.owner = owner
-	p.life = s.life
+	p.owner = script.Owner
 	s.startSpare()
 	return p, nil
 }
@@ -185,13 +171,13 @@ func (s *Sandbox) acquire(ctx context.Context, owner string) (*workerProcess, er
 var errClosed = errors.New("sandbox: closed")
 
 // take returns an idle worker, or starts one.
-func (s *Sandbox) take(ctx context.Context, owner string) (*workerProcess, error) {
+func (s *Sandbox) take(ctx context.Context, script Script) (*workerProcess, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil, errClosed
 	}
-	at := lastIndex(s.idle, func(p *workerProcess) bool { return p.owner == owner && p.runs > 0 })
+	at := lastIndex(s.idle, func(p *workerProcess) bool { return p.owner == script.Owner && p.runs > 0 })
 	if at < 0 {
 		at = lastIndex(s.idle, func(p *workerProcess) bool { return p.runs == 0 })
 	}
@@ -210,7 +196,7 @@ func (s *Sandbox) take(ctx context.Context, owner string) (*workerProcess, error
 	if evicted != nil {
 		s.discard(evicted)
 	}
-	return s.start(ctx)
+	return s.start(ctx, script.OnFirstStart)
 }
 
 // lastIndex returns the index of the last element that satisfies f, or -1.
@@ -223,12 +209,12 @@ func lastIndex[T any](s []T, f func(T) bool) int {
 	return -1
 }
 
-// start starts a worker.
-func (s *Sandbox) start(ctx context.Context) (*workerProcess, error) {
+// start starts a worker. onFirst is called if the interpreter must be prepared; it may be nil.
+func (s *Sandbox) start(ctx context.Context, onFirst func()) (*workerProcess, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(errClosed) })()
-	files, err := s.interpreter(ctx)
+	files, err := s.interpreter(ctx, onFirst)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +238,7 @@ func (s *Sandbox) startSpare() {
 	}
 	s.spareStarting = true
 	s.background.Go(func() {
-		p, err := s.start(s.life)
+		p, err := s.start(s.life, nil)
 		s.mu.Lock()
 		s.spareStarting = false
 		s.mu.Unlock()
@@ -264,9 +250,9 @@ func (s *Sandbox) startSpare() {
 	})
 }
 
-// release returns a worker to the idle ones, or ends it if it is not usable or ran its maximum number of scripts.
-func (s *Sandbox) release(p *workerProcess, usable bool) {
-	if usable && p.runs < maxRunsPerWorker {
+// release returns a worker to the idle ones, or ends it if it is broken or ran its maximum number of scripts.
+func (s *Sandbox) release(p *workerProcess) {
+	if !p.broken && p.runs < maxRunsPerWorker {
 		s.keep(p)
 	} else {
 		s.background.Go(func() {
@@ -318,7 +304,7 @@ func (s *Sandbox) discard(p *workerProcess) {
 }
 
 // interpreter returns the files of the interpreter. The first call unpacks them if need be, and has them compiled.
-func (s *Sandbox) interpreter(ctx context.Context) (*interpreterFiles, error) {
+func (s *Sandbox) interpreter(ctx context.Context, onFirst func()) (*interpreterFiles, error) {
 	select {
 	case s.preparing <- struct{}{}:
 	case <-ctx.Done():
@@ -328,7 +314,7 @@ func (s *Sandbox) interpreter(ctx context.Context) (*interpreterFiles, error) {
 	if s.files != nil {
 		return s.files, nil
 	}
-	files, err := prepareInterpreter(ctx, s.options.Dir, s.options.OnFirstStart, func(setup workerSetup) error {
+	files, err := prepareInterpreter(ctx, s.options.Dir, onFirst, func(setup workerSetup) error {
 		p, err := s.starter.start(ctx, setup, s.options.Logger)
 		if err == nil {
 			p.close()

@@ -13,8 +13,11 @@ type Script struct {
 	Code string
 	// Arguments is a JSON object; the script reads it as the variable "arguments". It may be nil.
 	Arguments json.RawMessage
-	// Owner is the principal for whom the script runs. A worker process serves one owner.
+	// Owner identifies the rights and the private data with which the script runs. A worker process serves one owner.
 	Owner string
+	// OnFirstStart is called if the script must wait for seconds because the interpreter is unpacked and compiled, once on
+	// a machine. It must not block; nil calls nothing.
+	OnFirstStart func()
 	// Limits are the limits of this run; a zero member means the default.
 	Limits Limits
 }
@@ -24,7 +27,7 @@ type Limits struct {
 	// Time is how long the script may run, with its calls; the time in which [Reply.Pending] calls wait for a person is
 	// not counted. The default is 30 seconds.
 	Time time.Duration
-	// Memory is the maximum size of the memory of the interpreter in bytes; it needs 26 MiB. The default is 256 MiB.
+	// Memory is the maximum size of the memory of the interpreter in bytes; the interpreter itself uses 23 MiB. The default is 256 MiB.
 	Memory int64
 	// Output is the maximum number of bytes that are kept of the standard output, and of the standard error. The
 	// default is 256 KiB. A script that writes 16 times as much is ended.

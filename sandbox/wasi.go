@@ -73,7 +73,7 @@ func (m guestMemory) put64(at uint32, value uint64) uint32 {
 	return wasiSuccess
 }
 
-// clear sets a record to zero and its byte at kindAt to the kind of a character device.
+// putDevice writes a record of a character device: zeros, with the kind of the file in the byte at kindAt.
 func (m guestMemory) putDevice(at, size uint32, kindAt int) uint32 {
 	b, ok := m.span(at, size)
 	if !ok {

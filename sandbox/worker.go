@@ -26,12 +26,6 @@ type workerSetup struct {
 	Memory int64
 }
 
-// A workerReady describes a worker that can run scripts.
-type workerReady struct {
-	// Confinement has the kinds of confinement that hold for the worker.
-	Confinement []string
-}
-
 // A workerRun is a script for a worker. Message is what the bootstrap reads.
 type workerRun struct {
 	Message json.RawMessage
@@ -98,19 +92,14 @@ func (w *worker) serve(ctx context.Context, argument string) error {
 		return err
 	}
 	releasePages := process.ProgramPageReleaser()
-	kinds, err := confine.RestrictWorker()
-	if err != nil {
+	if err := confine.RestrictWorker(); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
 	if err := w.engine.prepare(ctx); err != nil {
 		return err
 	}
 	releasePages() // most pages of the program are needed only until here
-	ready, err := json.Marshal(workerReady{Confinement: kinds})
-	if err != nil {
-		return err
-	}
-	if err := w.send(readyFrame, ready); err != nil {
+	if err := w.send(readyFrame, nil); err != nil {
 		return err
 	}
 	for {

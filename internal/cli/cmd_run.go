@@ -18,9 +18,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
-// maxScriptFile is the maximum size of a script in bytes.
-const maxScriptFile = 1 << 20
-
 // A scriptRun is what the command run asks of run_python.
 type scriptRun struct {
 	Code    string   `json:"code"`
@@ -93,12 +90,12 @@ func readScript(in io.Reader, name string) (string, error) {
 		defer f.Close()
 		in = f
 	}
-	code, err := io.ReadAll(io.LimitReader(in, maxScriptFile+1))
+	code, err := io.ReadAll(io.LimitReader(in, cards.MaxScript+1))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("read the script: %w", err)
-	case len(code) > maxScriptFile:
-		return "", fmt.Errorf("read the script: it has more than %d bytes", maxScriptFile)
+	case len(code) > cards.MaxScript:
+		return "", fmt.Errorf("read the script: it has more than %d bytes", cards.MaxScript)
 	}
 	return string(code), nil
 }

@@ -16,39 +16,36 @@ import (
 const workerAddressSpace = 8 << 30
 
 // RestrictWorker gives up, for all threads of this process, whatever a worker does not need that only computes and reads
-// and writes open descriptors: files, sockets, other processes, new executable code. It returns the kinds of
-// confinement that hold: "landlock", "seccomp", "rlimit". The error is non-nil if a kind that the system supports could
-// not be set up.
-func RestrictWorker() (kinds []string, err error) {
+// and writes open descriptors: files, sockets, other processes, new executable code. It sets up the kinds of confinement
+// that [WorkerConfinement] returns, and returns an error if one of them cannot be set up.
+func RestrictWorker() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return nil, err
+		return err
 	}
 	support := DetectSupport()
 	if support.Landlock > 0 {
 		if err := landlock.V6.BestEffort().Restrict(); err != nil {
-			return nil, fmt.Errorf("landlock: %w", err)
+			return fmt.Errorf("landlock: %w", err)
 		}
-		kinds = append(kinds, "landlock")
 	}
 	// After Landlock, whose rules are a descriptor.
 	for resource, limit := range map[int]uint64{
 		unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_NOFILE: 0, unix.RLIMIT_AS: workerAddressSpace,
 	} {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
-			return nil, fmt.Errorf("limit resources: %w", err)
+			return fmt.Errorf("limit resources: %w", err)
 		}
 	}
-	kinds = append(kinds, "rlimit")
 	if support.Seccomp {
 		if err := installWorkerFilter(); err != nil {
-			return nil, fmt.Errorf("filter system calls: %w", err)
+			return fmt.Errorf("filter system calls: %w", err)
 		}
-		kinds = append(kinds, "seccomp")
 	}
-	return kinds, nil
+	return nil
 }
 
-// WorkerConfinement returns the kinds of confinement that RestrictWorker sets up on this system.
+// WorkerConfinement returns the kinds of confinement that RestrictWorker sets up on this system: "landlock", "rlimit",
+// "seccomp".
 func WorkerConfinement() (kinds []string) {
 	support := DetectSupport()
 	if support.Landlock > 0 {

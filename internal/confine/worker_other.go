@@ -4,7 +4,7 @@ package confine
 
 // RestrictWorker does nothing on this system: a worker has the rights of its user, and WebAssembly alone holds its
 // scripts.
-func RestrictWorker() (kinds []string, err error) { return nil, nil }
+func RestrictWorker() error { return nil }
 
 // WorkerConfinement returns no kinds of confinement.
 func WorkerConfinement() (kinds []string) { return nil }

@@ -232,8 +232,8 @@ type progressSender struct {
 	sent int
 }
 
-// send reports a small progress below 1, because progress must increase and the server may later report a progress of
-// its own.
+// send reports a little more progress than the caller was told before. It stays below the next whole number, because
+// progress must increase and the server may later report a progress of its own.
 func (t *progressSender) send(ctx context.Context) {
 	token := rawjson.Get(t.r.Call.Params, "_meta", mcp.MetaProgressToken)
 	if token == nil || t.r.Call.Peer == nil {
@@ -243,7 +243,7 @@ func (t *progressSender) send(ctx context.Context) {
 		return // the observer received the request itself
 	}
 	t.sent++
-	progress := fmt.Appendf(nil, "0.%06d", t.sent)
+	progress := fmt.Appendf(nil, "%d.%06d", t.r.Progress, t.sent)
 	// An error means that the caller has disconnected, which also ends ctx.
 	_ = t.r.Call.Peer.Notify(ctx, mcp.NoteProgress, rawjson.Apply(nil, rawjson.Put(token, "progressToken"),
 		rawjson.Put(progress, "progress"),

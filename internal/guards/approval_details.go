@@ -75,24 +75,32 @@ func newPendingApproval(r deck.ApprovalRequest) (store.PendingApproval, error) {
 	if err != nil {
 		return store.PendingApproval{}, err
 	}
+	c, shown := r.Call.Caller, newApprovalDetails(r)
+	shown.Digest, shown.Arguments = sha256Hex(subject), redactSecrets(argumentsOnly(subject))
+	who := []string{shown.Kind, c.Principal, r.Call.Method, shown.Server, r.Origin, r.ConfigHash, shown.Tool, shown.Card,
+		shown.Definition}
+	return newStoredApproval(c, shown, sha256Hex(rawjson.AppendStrings([]byte("call "), append(who, shown.Digest)...)),
+		sha256Hex(rawjson.AppendStrings([]byte("card "), who...)))
+}
+
+// newApprovalDetails returns the details of a call without its arguments.
+func newApprovalDetails(r deck.ApprovalRequest) ApprovalDetails {
 	c, s := r.Call.Caller, r.Spec
-	arguments, definition := sha256Hex(subject), sha256Hex(s.Definition)
-	who := []string{c.Kind.String(), c.Principal, r.Call.Method, string(s.Server), r.Origin, r.ConfigHash, s.Tool,
-		string(s.Name), definition}
-	shown, err := json.Marshal(ApprovalDetails{
+	return ApprovalDetails{
 		Caller: c.Principal, Kind: c.Kind.String(), Door: string(c.Transport), Client: clientLabel(c),
-		Method: r.Call.Method,
-		Card:   string(s.Name), Server: string(s.Server), Tool: s.Tool, Definition: definition, Digest: arguments,
-		Arguments: redactSecrets(argumentsOnly(subject)), Reason: r.Reason, Rule: r.Rule,
-	})
+		Method: r.Call.Method, Card: string(s.Name), Server: string(s.Server), Tool: s.Tool,
+		Definition: sha256Hex(s.Definition), Reason: r.Reason, Rule: r.Rule,
+	}
+}
+
+// newStoredApproval returns the request in the form in which the store holds it. call and card are its hashes, see
+// store.PendingApproval.
+func newStoredApproval(c drawbridge.Caller, details ApprovalDetails, call, card string) (store.PendingApproval, error) {
+	shown, err := json.Marshal(details)
 	if err != nil {
 		return store.PendingApproval{}, fmt.Errorf("show a person what is called: %w", err)
 	}
-	a := store.PendingApproval{
-		Principal: c.Principal, Shown: shown,
-		Call: sha256Hex(rawjson.AppendStrings([]byte("call "), append(who, arguments)...)),
-		Card: sha256Hex(rawjson.AppendStrings([]byte("card "), who...)),
-	}
+	a := store.PendingApproval{Principal: c.Principal, Shown: shown, Call: call, Card: card}
 	if c.Session != "" {
 		a.Session = sha256Hex([]byte("session " + c.Session))
 	}

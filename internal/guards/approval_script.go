@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -30,32 +29,16 @@ type ScriptCall struct {
 // ApproveScript asks a person about all collected calls of a script with one request. The answer is for exactly these
 // calls and this script; a grant for the request covers the same script with the same calls.
 func (d *ApprovalQueue) ApproveScript(ctx context.Context, s deck.ScriptApproval) (deck.ApprovalAnswer, error) {
-	r := deck.ApprovalRequest{Call: s.Call, Spec: s.Spec, StillValid: func() bool {
-		return !slices.ContainsFunc(s.Requests, func(r deck.ApprovalRequest) bool { return !r.StillValid() })
-	}}
-	r.Reason = joinReasons(s.Requests, func(r deck.ApprovalRequest) string { return r.Reason })
-	r.Rule = joinReasons(s.Requests, func(r deck.ApprovalRequest) string { return r.Rule })
-	a, err := newScriptApproval(s, r)
+	a, err := newScriptApproval(s)
 	if err != nil {
-		return deck.ApprovalAnswer{}, refusalFault(r, err, "let the script do less at a time")
+		return deck.ApprovalAnswer{}, refusalFault(s.ApprovalRequest, err, "let the script do less at a time")
 	}
-	return d.approvePending(ctx, r, a)
-}
-
-// joinReasons joins the distinct texts of requests.
-func joinReasons(requests []deck.ApprovalRequest, of func(deck.ApprovalRequest) string) string {
-	var all []string
-	for _, r := range requests {
-		if text := of(r); text != "" && !slices.Contains(all, text) {
-			all = append(all, text)
-		}
-	}
-	return strings.Join(all, "; ")
+	return d.approvePending(ctx, s.ApprovalRequest, a)
 }
 
 // newScriptApproval returns the request for approval of the collected calls. It returns an error if a person would have
 // to read too much.
-func newScriptApproval(s deck.ScriptApproval, r deck.ApprovalRequest) (store.PendingApproval, error) {
+func newScriptApproval(s deck.ScriptApproval) (store.PendingApproval, error) {
 	c := s.Call.Caller
 	size := len(s.Script) + len(s.Input)
 	who := []string{c.Kind.String(), c.Principal, sha256Hex([]byte(s.Script)), sha256Hex(s.Input)}
@@ -68,12 +51,12 @@ func newScriptApproval(s deck.ScriptApproval, r deck.ApprovalRequest) (store.Pen
 			return store.PendingApproval{}, err
 		}
 		size += len(subject)
-		definition := sha256Hex(one.Spec.Definition)
-		target := []string{string(one.Spec.Server), one.Origin, one.ConfigHash, one.Spec.Tool, string(one.Spec.Name), definition}
+		shown := newApprovalDetails(one)
+		target := []string{shown.Server, one.Origin, one.ConfigHash, shown.Tool, shown.Card, shown.Definition}
 		who, what = append(who, target...), append(append(what, target...), sha256Hex(subject))
-		counts[string(one.Spec.Name)]++
-		calls = append(calls, ScriptCall{Line: s.Lines[i], Card: string(one.Spec.Name), Server: string(one.Spec.Server),
-			Tool: one.Spec.Tool, Definition: definition, Arguments: redactSecrets(argumentsOnly(subject))})
+		counts[shown.Card]++
+		calls = append(calls, ScriptCall{Line: s.Lines[i], Card: shown.Card, Server: shown.Server, Tool: shown.Tool,
+			Definition: shown.Definition, Arguments: redactSecrets(argumentsOnly(subject))})
 	}
 	if size > maxApprovalArguments {
 		return store.PendingApproval{}, fmt.Errorf("the script and its calls have %d bytes, more than a person can be asked to read", size)
@@ -86,18 +69,7 @@ func newScriptApproval(s deck.ScriptApproval, r deck.ApprovalRequest) (store.Pen
 		return store.PendingApproval{}, err
 	}
 	call := sha256Hex(rawjson.AppendStrings([]byte("script "), what...))
-	shown, err := json.Marshal(ApprovalDetails{
-		Caller: c.Principal, Kind: c.Kind.String(), Door: string(c.Transport), Client: clientLabel(c),
-		Method: s.Call.Method, Card: string(s.Spec.Name), Definition: sha256Hex(s.Spec.Definition), Digest: call,
-		Arguments: summary, Reason: r.Reason, Rule: r.Rule, Script: s.Script, Calls: calls,
-	})
-	if err != nil {
-		return store.PendingApproval{}, fmt.Errorf("show a person what is called: %w", err)
-	}
-	a := store.PendingApproval{Principal: c.Principal, Shown: shown, Call: call,
-		Card: sha256Hex(rawjson.AppendStrings([]byte("script-tools "), who...))}
-	if c.Session != "" {
-		a.Session = sha256Hex([]byte("session " + c.Session))
-	}
-	return a, nil
+	details := newApprovalDetails(s.ApprovalRequest)
+	details.Digest, details.Arguments, details.Script, details.Calls = call, summary, s.Script, calls
+	return newStoredApproval(c, details, call, sha256Hex(rawjson.AppendStrings([]byte("script-tools "), who...)))
 }

@@ -31,53 +31,6 @@ const (
 const codeModeHint = "Most tools are not in the list: " + SearchToolsName + " finds them, " + DescribeToolsName +
 	" shows their arguments, and a script of " + RunPythonName + " calls them.\n"
 
-// SearchCards returns the search tools of the finder's mode, with descriptions that do not depend on the caller. The
-// first ones are find_tools and call_tool, which models that Drawbridge runs use in every mode.
-func (f *Finder) SearchCards() []drawbridge.Spec {
-	v := &CardView{finder: f}
-	own := func(name, title, summary string, definition json.RawMessage) drawbridge.Spec {
-		return drawbridge.Spec{Name: drawbridge.CardName(name), Tool: name, Title: title, Summary: summary,
-			Definition: definition}
-	}
-	all := []drawbridge.Spec{
-		own(FindToolsName, findTitle, "Finds tools for a task.", v.findToolsDefinition()),
-		own(CallToolName, callTitle, "Calls a tool by its name.", v.callToolDefinition()),
-	}
-	if f.options.Mode == Code {
-		all = append(all,
-			own(SearchToolsName, searchTitle, "Finds tools for a task.", searchToolsDefinition()),
-			own(DescribeToolsName, describeTitle, "Shows the arguments of tools.", describeToolsDefinition()))
-	}
-	return all
-}
-
-// ShortListHint returns the text in the deck's instructions that explains a short list.
-func (f *Finder) ShortListHint() string {
-	if f.options.Mode == Code {
-		return codeModeHint
-	}
-	return shortListHint
-}
-
-// AnswersSearch reports whether a name is that of a search tool that [CardView.AnswerSearch] answers in the finder's
-// mode.
-func (f *Finder) AnswersSearch(name string) bool {
-	inCode := f.options.Mode == Code && (name == SearchToolsName || name == DescribeToolsName)
-	return inCode || name == FindToolsName
-}
-
-// AnswerSearch returns the result of a search tool. If the arguments are invalid, the result has isError and describes
-// the error, so that the model can correct its call.
-func (v *CardView) AnswerSearch(ctx context.Context, name string, arguments json.RawMessage) drawbridge.Result {
-	switch name {
-	case SearchToolsName:
-		return v.answerSearchTools(ctx, arguments)
-	case DescribeToolsName:
-		return v.answerDescribeTools(arguments)
-	}
-	return v.answerFindTools(ctx, arguments)
-}
-
 func searchToolsDefinition() json.RawMessage {
 	return cardDefinition(SearchToolsName, searchTitle,
 		"Find tools for a task. The result has their names and what they do; "+DescribeToolsName+

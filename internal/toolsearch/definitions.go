@@ -26,6 +26,34 @@ const (
 	maxServers, maxNamed = 40, 12
 )
 
+// SearchCards returns the search tools of the finder's mode, with descriptions that do not depend on the caller. The
+// first ones are find_tools and call_tool, which models that Drawbridge runs use in every mode.
+func (f *Finder) SearchCards() []drawbridge.Spec {
+	v := &CardView{finder: f}
+	own := func(name, title, summary string, definition json.RawMessage) drawbridge.Spec {
+		return drawbridge.Spec{Name: drawbridge.CardName(name), Tool: name, Title: title, Summary: summary,
+			Definition: definition}
+	}
+	all := []drawbridge.Spec{
+		own(FindToolsName, findTitle, "Finds tools for a task.", v.findToolsDefinition()),
+		own(CallToolName, callTitle, "Calls a tool by its name.", v.callToolDefinition()),
+	}
+	if f.options.Mode == Code {
+		all = append(all,
+			own(SearchToolsName, searchTitle, "Finds tools for a task.", searchToolsDefinition()),
+			own(DescribeToolsName, describeTitle, "Shows the arguments of tools.", describeToolsDefinition()))
+	}
+	return all
+}
+
+// ShortListHint returns the text in the deck's instructions that explains a short list.
+func (f *Finder) ShortListHint() string {
+	if f.options.Mode == Code {
+		return codeModeHint
+	}
+	return shortListHint
+}
+
 // shortListHint is the text for clients, in the gateway's instructions, which explains that most tools are not
 // listed.
 const shortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by task, and " +

@@ -96,6 +96,25 @@ func (v *CardView) similarNames(ctx context.Context, name string) (names []strin
 	return names
 }
 
+// AnswersSearch reports whether a name is that of a search tool that [CardView.AnswerSearch] answers in the finder's
+// mode.
+func (f *Finder) AnswersSearch(name string) bool {
+	inCode := f.options.Mode == Code && (name == SearchToolsName || name == DescribeToolsName)
+	return inCode || name == FindToolsName
+}
+
+// AnswerSearch returns the result of a search tool. If the arguments are invalid, the result has isError and describes
+// the error, so that the model can correct its call.
+func (v *CardView) AnswerSearch(ctx context.Context, name string, arguments json.RawMessage) drawbridge.Result {
+	switch name {
+	case SearchToolsName:
+		return v.answerSearchTools(ctx, arguments)
+	case DescribeToolsName:
+		return v.answerDescribeTools(arguments)
+	}
+	return v.answerFindTools(ctx, arguments)
+}
+
 // readSearchArguments returns the query and the limit of a search. problem describes invalid arguments, for the model.
 func readSearchArguments(arguments json.RawMessage, defaultLimit int) (query string, limit int, problem string) {
 	query, limit = rawjson.GetString(arguments, "query"), defaultLimit
