@@ -99,7 +99,7 @@ func runFault(ctx context.Context, caller drawbridge.Caller, err error) error {
 		fault.Next = "make the directory writable, or set XDG_CACHE_HOME to another one"
 	}
 	if caller.Kind != drawbridge.Author {
-		fault.Err, fault.Next = errors.New("Python does not start on this machine"), `"drawbridge run --explain" shows why`
+		fault.Err, fault.Next = errors.New("the Python interpreter does not start on this machine"), `"drawbridge run --explain" shows why`
 	}
 	return fault
 }
