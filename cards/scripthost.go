@@ -213,7 +213,7 @@ func (h *scriptHost) nextProgress() int {
 
 // Flush asks a person about pending calls, with one question, and then lets them be sent one after the other. The clock
 // of the run stands still while the person is asked.
-func (h *scriptHost) Flush(ctx context.Context, ids []string, pause func() (resume func())) []sandbox.Reply {
+func (h *scriptHost) Flush(ctx context.Context, ids []string, batch sandbox.Batch) []sandbox.Reply {
 	calls := make([]*collectedCall, len(ids))
 	var waiting []*collectedCall
 	h.mu.Lock()
@@ -227,24 +227,40 @@ func (h *scriptHost) Flush(ctx context.Context, ids []string, pause func() (resu
 	h.mu.Unlock()
 	var decision approvalDecision
 	if len(waiting) > 0 {
-		resume := pause()
+		resume := batch.Pause()
 		decision.answer, decision.err = h.approve(ctx, waiting)
 		resume()
 	}
 	replies := make([]sandbox.Reply, len(ids))
 	for i, c := range calls {
-		if c == nil {
+		switch {
+		case c == nil:
 			replies[i] = sandbox.Reply{Err: errors.New("this call does not wait for an approval")}
-			continue
-		}
-		c.decided <- decision
-		select {
-		case replies[i] = <-c.ended:
-		case <-ctx.Done():
-			replies[i] = sandbox.Reply{Err: errors.New("the run has ended")}
+		case decision.err != nil:
+			replies[i] = c.end(ctx, decision)
+		default:
+			sent := false
+			replies[i] = batch.Send(ctx, ids[i], func() sandbox.Reply {
+				sent = true
+				return c.end(ctx, decision)
+			})
+			if !sent {
+				c.end(ctx, approvalDecision{err: replies[i].Err})
+			}
 		}
 	}
 	return replies
+}
+
+// end passes the decision to a call that waits, and returns the call's reply.
+func (c *collectedCall) end(ctx context.Context, decision approvalDecision) sandbox.Reply {
+	c.decided <- decision
+	select {
+	case reply := <-c.ended:
+		return reply
+	case <-ctx.Done():
+		return sandbox.Reply{Err: errors.New("the run has ended")}
+	}
 }
 
 // approve asks a person about calls.

@@ -67,7 +67,14 @@ func openHost(t *testing.T, s *stage, patterns ...string) (*scriptHost, context.
 	return h, ctx
 }
 
-func noPause() func() { return func() {} }
+// A plainBatch sends calls without a record.
+type plainBatch struct{}
+
+func (plainBatch) Pause() func() { return func() {} }
+
+func (plainBatch) Send(_ context.Context, _ string, send func() sandbox.Reply) sandbox.Reply {
+	return send()
+}
 
 func TestCallsThatNeedApprovalAreCollected(t *testing.T) {
 	s := &stage{}
@@ -83,7 +90,7 @@ func TestCallsThatNeedApprovalAreCollected(t *testing.T) {
 	if diff := cmp.Diff([]string{"x__free {}"}, s.sent); diff != "" {
 		t.Errorf("sent before the approval (-want +got):\n%s", diff)
 	}
-	for _, reply := range h.Flush(ctx, append(ids, "9"), noPause) {
+	for _, reply := range h.Flush(ctx, append(ids, "9"), plainBatch{}) {
 		if reply.Err != nil && !strings.Contains(reply.Err.Error(), "does not wait") {
 			t.Error(reply.Err)
 		}
@@ -100,7 +107,7 @@ func TestNoApprovalSendsNothing(t *testing.T) {
 	for name, s := range map[string]*stage{"a no": {refuse: errors.New("no")}, "a changed tool": {stale: true}} {
 		h, ctx := openHost(t, s)
 		reply := h.Call(ctx, sandbox.ToolCall{Name: "x.once"})
-		if replies := h.Flush(ctx, []string{reply.Pending}, noPause); replies[0].Err == nil || len(s.sent) != 0 {
+		if replies := h.Flush(ctx, []string{reply.Pending}, plainBatch{}); replies[0].Err == nil || len(s.sent) != 0 {
 			t.Errorf("%s: %+v, sent %v", name, replies, s.sent)
 		}
 	}
@@ -110,7 +117,7 @@ func TestASecondQuestionOfACall(t *testing.T) {
 	s := &stage{}
 	h, ctx := openHost(t, s)
 	reply := h.Call(ctx, sandbox.ToolCall{Name: "x.twice"})
-	if replies := h.Flush(ctx, []string{reply.Pending}, noPause); replies[0].Err != nil || len(s.approvals) != 2 {
+	if replies := h.Flush(ctx, []string{reply.Pending}, plainBatch{}); replies[0].Err != nil || len(s.approvals) != 2 {
 		t.Errorf("%+v, asked %d times", replies, len(s.approvals))
 	}
 }
@@ -197,7 +204,7 @@ func TestProgressIncreases(t *testing.T) {
 	h, ctx := openHost(t, s)
 	h.run.Peer, h.run.Params = heard, json.RawMessage(`{"_meta":{"progressToken":"t"}}`)
 	pending := h.Call(ctx, sandbox.ToolCall{Name: "x.once"})
-	h.Flush(ctx, []string{pending.Pending}, noPause)
+	h.Flush(ctx, []string{pending.Pending}, plainBatch{})
 	asked := s.approvals[0].Progress
 	var calls sync.WaitGroup
 	for range 20 {

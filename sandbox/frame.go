@@ -18,6 +18,7 @@ const (
 	// The kinds that a worker sends.
 	readyFrame   frameKind = 'r' // no payload: it can run a script
 	requestFrame frameKind = 'c' // a request of the script
+	clockFrame   frameKind = 'k' // readings of the clock since the last request; empty if there were too many
 	doneFrame    frameKind = 'd' // a workerResult
 	errorFrame   frameKind = 'e' // the error text of a worker that cannot run scripts
 )

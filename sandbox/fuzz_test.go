@@ -28,7 +28,7 @@ func FuzzWASI(f *testing.F) {
 				args[i] = uint64(binary.LittleEndian.Uint32(words[4*i:]))
 			}
 		}
-		w := &world{limits: Limits{Output: 100}, start: time.Now()}
+		w := &world{limits: Limits{Output: 100}, clock: &guestClock{start: time.Now()}}
 		w.callWASI(name, memory, args)
 		if len(w.output[0])+len(w.output[1]) > 200 {
 			t.Errorf("%d bytes of output are kept", len(w.output[0])+len(w.output[1]))

@@ -123,6 +123,14 @@ var (
 	errNotBegun = errors.New("the worker has ended")
 )
 
+// An endedError is the reason why the program ended a run that cannot be recorded or repeated.
+type endedError struct{ error }
+
+func isEndedError(err error) bool {
+	_, ok := errors.AsType[*endedError](err)
+	return ok
+}
+
 func (p *workerProcess) kill() { _ = p.command.Process.Kill() } // it may have ended
 
 // close ends the worker and waits for it.
@@ -139,7 +147,15 @@ func (p *workerProcess) run(ctx, life context.Context, script Script, limits Lim
 	if err != nil {
 		return Outcome{}, err
 	}
-	job, err := json.Marshal(workerRun{Message: message, Limits: limits})
+	record, err := newRecorder(script)
+	if err != nil {
+		return Outcome{}, err
+	}
+	work := workerRun{Message: message, Limits: limits}
+	if record != nil {
+		work.Seed, work.Clock, work.Record = record.seed, record.clock, true
+	}
+	job, err := json.Marshal(work)
 	switch {
 	case err != nil:
 		return Outcome{}, err
@@ -154,7 +170,8 @@ func (p *workerProcess) run(ctx, life context.Context, script Script, limits Lim
 	defer clock.stop()
 	longest := time.AfterFunc(limits.Time+maxPause, func() { cancel(errTimeUp) })
 	defer longest.Stop()
-	r := &requests{host: host, limits: limits, pause: clock.pause}
+	r := &requests{host: host, limits: limits, pause: clock.pause, recorder: record,
+		pending: map[string]string{}, fail: func(err error) { cancel(&endedError{err}) }}
 	result, err := p.exchange(runCtx, job, r)
 	p.broken = !stop() || err != nil
 	outcome := Outcome{Calls: r.calls}
@@ -167,6 +184,9 @@ func (p *workerProcess) run(ctx, life context.Context, script Script, limits Lim
 		outcome.Limit = "time"
 		outcome.Error = &ScriptError{Type: "TimeoutError", Message: fmt.Sprintf("the script ran for more than %s",
 			limits.Time)}
+	case isEndedError(context.Cause(runCtx)):
+		outcome.Limit = "journal"
+		outcome.Error = &ScriptError{Type: "RuntimeError", Message: context.Cause(runCtx).Error()}
 	case runCtx.Err() != nil:
 		return outcome, context.Cause(runCtx)
 	default:
@@ -199,8 +219,18 @@ func (p *workerProcess) exchange(ctx context.Context, job []byte, r *requests) (
 				return result, errProtocol
 			}
 			reply := r.answer(ctx, payload)
+			if ctx.Err() != nil {
+				return result, context.Cause(ctx)
+			}
 			if p.buffer, err = writeFrame(p.in, p.buffer, replyFrame, reply); err != nil {
 				return result, err
+			}
+		case clockFrame:
+			if r.clock = append(r.clock, payload...); len(payload) == 0 || len(r.clock) > maxClock {
+				r.clock = nil
+				if err := r.recorder.lose(ctx); err != nil {
+					r.fail(err)
+				}
 			}
 		case doneFrame:
 			return result, json.Unmarshal(payload, &result)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -47,9 +48,16 @@ type requests struct {
 	limits Limits
 	// pause stops the clock of the run and returns the function that starts it again.
 	pause func() (resume func())
+	// recorder records the run; it may be nil. fail ends a run that cannot be recorded, or repeated.
+	recorder *recorder
+	fail     func(error)
+	// clock has the readings of the clock since the last request.
+	clock []byte
 
 	mu    sync.Mutex
 	calls int
+	// pending are the host's ids of the calls that wait for a person, by the ids that the script knows.
+	pending map[string]string
 	// callsMet reports that the limit of calls was met. outcome is what the script last reported as its end.
 	callsMet bool
 	outcome  json.RawMessage
@@ -59,30 +67,44 @@ type requests struct {
 func (r *requests) answer(ctx context.Context, request []byte) []byte {
 	var q scriptRequest
 	if err := json.Unmarshal(request, &q); err != nil {
-		return r.encode(replyTo(Reply{Err: errors.New("the request is not a JSON object of this version")}))
+		return encodeError(errors.New("the request is not a JSON object of this version"))
 	}
-	switch q.Op {
-	case "call":
-		return r.encode(r.call(ctx, q.ToolCall))
-	case "gather":
-		calls, err := readList[ToolCall](q.Calls, r.limits.Calls)
-		if err != nil {
-			return r.encode(replyTo(Reply{Err: err}))
-		}
-		return r.encodeAll(r.gather(ctx, calls))
-	case "flush":
-		ids, err := readList[string](q.IDs, r.limits.Calls)
-		if err != nil {
-			return r.encode(replyTo(Reply{Err: err}))
-		}
-		return r.encodeAll(r.flush(ctx, ids))
-	case "done":
+	if q.Op == "done" {
 		r.mu.Lock()
 		r.outcome = q.Outcome
 		r.mu.Unlock()
 		return []byte("{}")
 	}
-	return r.encode(replyTo(r.look(ctx, q)))
+	clock := r.clock
+	r.clock = nil
+	number, err := r.recorder.request(ctx, request, clock)
+	if err != nil {
+		r.fail(err)
+		return encodeError(err)
+	}
+	switch q.Op {
+	case "call":
+		return r.encode(r.call(ctx, q.ToolCall, r.countCalls(1)))
+	case "gather":
+		calls, err := readList[ToolCall](q.Calls, r.limits.Calls)
+		if err != nil {
+			return encodeError(err)
+		}
+		return r.encodeAll(r.gather(ctx, calls))
+	case "flush":
+		ids, err := readList[string](q.IDs, r.limits.Calls)
+		if err != nil {
+			return encodeError(err)
+		}
+		return r.encodeAll(r.flush(ctx, ids))
+	}
+	return r.recorder.look(ctx, number, func() []byte { return r.encode(replyTo(r.look(ctx, q))) })
+}
+
+// encodeError returns the reply of a request that has no result.
+func encodeError(err error) []byte {
+	text, _ := json.Marshal(replyTo(Reply{Err: err})) // strings always encode
+	return text
 }
 
 // readList decodes a list with at most so many elements.
@@ -131,14 +153,19 @@ func (r *requests) encodeAll(replies []scriptReply) []byte {
 	return append(all, "]}"...)
 }
 
-// call makes one call.
-func (r *requests) call(ctx context.Context, c ToolCall) scriptReply {
+// countCalls counts calls, and returns the number of the first of them: 1 for the first call of the run.
+func (r *requests) countCalls(calls int) (first int) {
 	r.mu.Lock()
-	r.calls++
-	over := r.calls > r.limits.Calls
-	r.callsMet = r.callsMet || over
-	r.mu.Unlock()
-	if over {
+	defer r.mu.Unlock()
+	first = r.calls + 1
+	r.calls += calls
+	r.callsMet = r.callsMet || r.calls > r.limits.Calls
+	return first
+}
+
+// call makes the call with this number.
+func (r *requests) call(ctx context.Context, c ToolCall, number int) scriptReply {
+	if number > r.limits.Calls {
 		return replyTo(Reply{Err: &CallError{Code: "limit",
 			Message: fmt.Sprintf("the script may make %d calls of tools", r.limits.Calls)}})
 	}
@@ -148,12 +175,23 @@ func (r *requests) call(ctx context.Context, c ToolCall) scriptReply {
 	if ctx.Err() != nil {
 		return replyTo(Reply{Err: errors.New("the run has ended")})
 	}
-	return replyTo(r.host.Call(ctx, c))
+	return r.recorder.call(ctx, number, func() scriptReply {
+		reply := r.host.Call(ctx, c)
+		if reply.Pending != "" && reply.Err == nil {
+			id := strconv.Itoa(number)
+			r.mu.Lock()
+			r.pending[id] = reply.Pending
+			r.mu.Unlock()
+			reply.Pending = id
+		}
+		return replyTo(reply)
+	})
 }
 
 // gather makes calls side by side. The replies are in the order of the calls.
 func (r *requests) gather(ctx context.Context, calls []ToolCall) []scriptReply {
 	replies := make([]scriptReply, len(calls))
+	first := r.countCalls(len(calls))
 	var group errgroup.Group
 	group.SetLimit(maxParallelCalls)
 	var size atomic.Int64
@@ -164,7 +202,7 @@ func (r *requests) gather(ctx context.Context, calls []ToolCall) []scriptReply {
 					Message: "the call was not made: the results of the calls before it are too large"}})
 				return nil
 			}
-			replies[i] = r.call(ctx, c)
+			replies[i] = r.call(ctx, c, first+i)
 			size.Add(int64(len(replies[i].Result)))
 			return nil
 		})
@@ -176,17 +214,66 @@ func (r *requests) gather(ctx context.Context, calls []ToolCall) []scriptReply {
 // flush waits for pending calls.
 func (r *requests) flush(ctx context.Context, ids []string) []scriptReply {
 	replies := make([]scriptReply, len(ids))
+	b := batch{requests: r, numbers: map[string]int{}}
+	var waiting []string
+	var places []int
+	for i, id := range ids {
+		number, _ := strconv.Atoi(id) // an id that the host did not give is not in r.pending
+		if reply, ok := r.recorder.outcome(number); ok {
+			replies[i] = reply
+			continue
+		}
+		r.mu.Lock()
+		pending, ok := r.pending[id]
+		delete(r.pending, id)
+		r.mu.Unlock()
+		if !ok {
+			replies[i] = replyTo(Reply{Err: errors.New("this call does not wait for an approval")})
+			continue
+		}
+		b.numbers[pending] = number
+		waiting, places = append(waiting, pending), append(places, i)
+	}
+	if len(waiting) == 0 {
+		return replies
+	}
 	collector, ok := r.host.(Collector)
 	if !ok {
-		for i := range replies {
-			replies[i] = replyTo(Reply{Err: errors.New("no call is pending")})
+		for _, at := range places {
+			replies[at] = replyTo(Reply{Err: errors.New("no call is pending")})
 		}
 		return replies
 	}
-	for i, reply := range collector.Flush(ctx, ids, r.pause) {
-		replies[i] = replyTo(reply)
+	r.recorder.begin(ctx)
+	for i, reply := range collector.Flush(ctx, waiting, b) {
+		replies[places[i]] = replyTo(reply)
 	}
 	return replies
+}
+
+// A batch is a [Batch] of the run. numbers are the numbers of the calls by the host's ids.
+type batch struct {
+	*requests
+	numbers map[string]int
+}
+
+// Pause implements [Batch].
+func (b batch) Pause() (resume func()) { return b.pause() }
+
+// Send implements [Batch].
+func (b batch) Send(ctx context.Context, id string, send func() Reply) Reply {
+	if b.recorder == nil {
+		return send()
+	}
+	var reply Reply
+	recorded := b.recorder.approved(ctx, b.numbers[id], func() scriptReply {
+		reply = send()
+		return replyTo(reply)
+	})
+	if e := recorded.Error; e != nil && reply.Err == nil {
+		reply = Reply{Err: &CallError{Code: e.Code, Message: e.Message, Next: e.Next}}
+	}
+	return reply
 }
 
 // look answers a request about the tools themselves.

@@ -18,6 +18,13 @@ type Script struct {
 	// OnFirstStart is called if the script must wait for seconds because the interpreter is unpacked and compiled, once on
 	// a machine. It must not block; nil calls nothing.
 	OnFirstStart func()
+	// Journal keeps what is needed to repeat the run if the program ends while a person is asked; nil keeps nothing.
+	Journal Journal
+	// Entries are the entries that the Journal has from an interrupted run. With them the script is repeated: what it did
+	// before is answered from the entries, with the same clock and the same random numbers, and what was sent is not sent
+	// again. Code, Arguments and Limits must be the same. A script that takes another way than before is ended. nil is a
+	// first run.
+	Entries [][]byte
 	// Limits are the limits of this run; a zero member means the default.
 	Limits Limits
 }
@@ -62,8 +69,8 @@ type Outcome struct {
 	Exit *int `json:"exit,omitempty"`
 	// Error is the exception that ended the script, or nil.
 	Error *ScriptError `json:"error,omitempty"`
-	// Limit is the limit that ended the run: "time", "memory", "output", "calls"; or "crash", if the interpreter ended
-	// without a result. It is empty for a run that ended by itself.
+	// Limit is the limit that ended the run: "time", "memory", "output", "calls"; "crash", if the interpreter ended without
+	// a result; or "journal", if the run could not be recorded or repeated. It is empty for a run that ended by itself.
 	Limit string `json:"limit,omitempty"`
 	// Calls is the number of calls of tools that the script made.
 	Calls int `json:"calls"`
@@ -129,9 +136,18 @@ func (e *CallError) Error() string { return e.Message }
 // A Collector is a [Host] whose calls may wait for a person.
 type Collector interface {
 	Host
-	// Flush waits until the pending calls with these ids have ended, and returns their replies in the same order. pause
-	// stops the clock of the run, for the time in which a person is asked.
-	Flush(ctx context.Context, ids []string, pause func() (resume func())) []Reply
+	// Flush has a person asked about the pending calls with these ids, sends those that are allowed with [Batch.Send], and
+	// returns the replies in the order of the ids.
+	Flush(ctx context.Context, ids []string, batch Batch) []Reply
+}
+
+// A Batch is what a [Collector] needs of the run whose pending calls it flushes.
+type Batch interface {
+	// Pause stops the clock of the run until resume is called, for the time in which a person is asked.
+	Pause() (resume func())
+	// Send calls send, which sends the call with this id, and returns its reply. It has both recorded in the [Journal] of
+	// the run. If the call cannot be recorded, send is not called.
+	Send(ctx context.Context, id string, send func() Reply) Reply
 }
 
 // A Directory is a [Host] in which scripts can look for tools.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"io"
 	"time"
 )
 
@@ -31,8 +32,10 @@ const floodFactor = 16
 
 // A world is what one run of the interpreter can reach: a clock, random numbers, two output buffers, and the host.
 type world struct {
-	limits  Limits
-	start   time.Time
+	limits Limits
+	clock  *guestClock
+	// random makes the random numbers of a run that is recorded; nil for those of the system.
+	random  io.Reader
 	output  [2][]byte
 	written int
 	// truncated reports that output was dropped, flooded that the run was ended because of it.
@@ -99,13 +102,17 @@ func (w *world) callWASI(name string, m guestMemory, args []uint64) uint32 {
 	case "clock_res_get":
 		return m.put64(arg(1), 1000)
 	case "clock_time_get":
-		return w.clock(m, arg(0), arg(2))
+		return w.readClock(m, arg(0), arg(2))
 	case "random_get":
 		b, ok := m.span(arg(0), arg(1))
 		if !ok {
 			return wasiFault
 		}
-		_, _ = rand.Read(b) // never fails
+		if w.random == nil {
+			_, _ = rand.Read(b) // never fails
+		} else {
+			_, _ = w.random.Read(b) // never fails
+		}
 		return wasiSuccess
 	case "fd_write":
 		return w.write(m, arg(0), arg(1), arg(2), arg(3))
@@ -141,15 +148,12 @@ func (w *world) callStandardFile(name string, m guestMemory, args []uint64) uint
 	return wasiBadf
 }
 
-// clock writes the time of a clock: 0 is the wall clock, 1 to 3 count from the start of the run.
-func (w *world) clock(m guestMemory, id, at uint32) uint32 {
-	switch id {
-	case 0:
-		return m.put64(at, uint64(time.Now().UnixNano()))
-	case 1, 2, 3:
-		return m.put64(at, uint64(time.Since(w.start)))
+// readClock writes the time of a clock: 0 is the wall clock, 1 to 3 count from the start of the run.
+func (w *world) readClock(m guestMemory, id, at uint32) uint32 {
+	if id > 3 {
+		return wasiInval
 	}
-	return wasiInval
+	return m.put64(at, uint64(w.clock.now(id == 0)))
 }
 
 // write keeps output up to the limit and drops the rest.
@@ -200,11 +204,7 @@ func (w *world) sleep(m guestMemory, subscriptions, events, count, countAt uint3
 		}
 		d := time.Duration(binary.LittleEndian.Uint64(s[24:]))
 		if binary.LittleEndian.Uint16(s[40:])&1 != 0 { // an absolute time
-			if binary.LittleEndian.Uint32(s[16:]) == 0 {
-				d -= time.Duration(time.Now().UnixNano())
-			} else {
-				d -= time.Since(w.start)
-			}
+			d -= w.clock.peek(binary.LittleEndian.Uint32(s[16:]) == 0)
 		}
 		if d = max(d, 0); wait < 0 || d < wait {
 			wait, userData = d, s[:8]
@@ -217,7 +217,9 @@ func (w *world) sleep(m guestMemory, subscriptions, events, count, countAt uint3
 	case !ok:
 		return wasiFault
 	}
-	time.Sleep(wait)
+	if !w.clock.repeats() {
+		time.Sleep(wait)
+	}
 	id := [8]byte(userData) // the event may overlap the subscription
 	clear(event)
 	copy(event, id[:])

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -30,6 +31,11 @@ type workerSetup struct {
 type workerRun struct {
 	Message json.RawMessage
 	Limits  Limits
+	// Record has the readings of the clock sent to the program. Clock are the readings of the run that is repeated, and
+	// Seed is the seed of its random numbers; nil for a random one.
+	Record bool
+	Clock  []byte
+	Seed   []byte
 }
 
 // A workerResult is the end of a run, as the worker reports it.
@@ -132,7 +138,7 @@ func (w *worker) open(ctx context.Context, setup workerSetup) error {
 	if err := w.engine.prepare(ctx); err != nil {
 		return err
 	}
-	first := &world{limits: Limits{}.WithDefaults(), start: time.Now(),
+	first := &world{limits: Limits{}.WithDefaults(), clock: &guestClock{start: time.Now()},
 		exchange: func([]byte) ([]byte, error) { return []byte("{}"), nil }}
 	if fault := w.engine.run(ctx, first, []byte(firstScript)); fault != "" || string(first.output[0]) != "1\n" {
 		return fmt.Errorf("the interpreter does not run: %q %s", first.output, fault)
@@ -149,7 +155,18 @@ func (w *worker) run(ctx context.Context, payload []byte) error {
 	if err := json.Unmarshal(payload, &job); err != nil {
 		return fmt.Errorf("read the script: %w", err)
 	}
-	world := &world{limits: job.Limits, start: time.Now(), exchange: w.exchange}
+	clock := &guestClock{start: time.Now(), repeated: job.Clock, record: job.Record}
+	world := &world{limits: job.Limits, clock: clock, exchange: func(request []byte) ([]byte, error) {
+		if readings, ok := clock.take(); ok {
+			if err := w.send(clockFrame, readings); err != nil {
+				return nil, err
+			}
+		}
+		return w.exchange(request)
+	}}
+	if len(job.Seed) == seedSize {
+		world.random = rand.NewChaCha8([seedSize]byte(job.Seed))
+	}
 	fault := w.engine.run(ctx, world, job.Message)
 	if world.exited && fault != "" {
 		fault = "the script ended the interpreter"
