@@ -72,6 +72,7 @@ var expirySteps = []string{
 	"DELETE FROM grants WHERE ends <> 0 AND ends <= CLOCK",
 	"UPDATE clients SET ended = 1 WHERE ended = 0 AND expires <> 0 AND expires <= CLOCK",
 	"UPDATE asks SET ends = 0 WHERE ends <> 0 AND ends <= CLOCK",
+	"DELETE FROM script_runs WHERE ends <= CLOCK",
 }
 
 // highestTime returns the highest time that the store's clock has shown in any process. If the clock has advanced by

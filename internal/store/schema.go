@@ -195,6 +195,22 @@ var schema = [...]string{
 	INSERT INTO row_approvals (path, server, principal, machine, hash, facts, approved, at)
 		SELECT path, server, '', '', hash, facts, approved, at FROM approvals;
 	DROP TABLE approvals;`,
+	`CREATE TABLE script_runs (
+		id        TEXT NOT NULL PRIMARY KEY,
+		owner     TEXT NOT NULL,   -- a hash of the caller
+		call_hash TEXT NOT NULL,   -- of what it called
+		holder    TEXT NOT NULL,   -- the process that runs it
+		request   BLOB NOT NULL,   -- what it called; encrypted
+		created   BIGINT NOT NULL, -- milliseconds since 1970
+		held      BIGINT NOT NULL, -- until when its process has said to run it
+		ends      BIGINT NOT NULL  -- until when it can be repeated
+	);
+	CREATE TABLE script_run_entries (
+		run   TEXT NOT NULL,
+		seq   BIGINT NOT NULL, -- from 0, no gaps
+		entry BLOB NOT NULL,   -- encrypted
+		PRIMARY KEY (run, seq)
+	);`,
 }
 
 // migrate applies the missing steps of schema in one transaction. If no step is missing, migrate does not write. It

@@ -129,7 +129,7 @@ func (db *DB) Contents(ctx context.Context) (c Contents, err error) {
 }
 
 // EndPassing is called for a restored copy of a store. It deletes the data that may have expired since the copy was
-// made: approval requests, and grants that end at some time. Grants without an end remain. EndPassing returns the
+// made: approval requests, runs of scripts, and grants that end at some time. Grants without an end remain. EndPassing returns the
 // numbers of deleted approval requests and grants.
 func (db *DB) EndPassing(ctx context.Context) (asks, grants int64, err error) {
 	err = db.inTransaction(ctx, "end what may be over", func(tx *sql.Tx) error {
@@ -141,6 +141,11 @@ func (db *DB) EndPassing(ctx context.Context) (asks, grants int64, err error) {
 				return err
 			}
 			if *n, err = did.RowsAffected(); err != nil {
+				return err
+			}
+		}
+		for _, statement := range []string{"DELETE FROM script_runs", "DELETE FROM script_run_entries"} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err
 			}
 		}
