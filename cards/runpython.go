@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
@@ -44,7 +43,8 @@ type runPythonInput struct {
 }
 
 // NewRunPythonCard returns the card that runs scripts. The limits are those of each run; a caller can shorten the time.
-func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Limits) drawbridge.Card {
+// runs keeps the runs that wait for a person.
+func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, limits sandbox.Limits) drawbridge.Card {
 	var card drawbridge.Card
 	card = foreignCard{newShipped(Description[runPythonInput]{
 		Name: RunPythonName, Title: "Run Python", Text: runPythonText, AcceptsText: true, NotForScripts: true,
@@ -52,25 +52,26 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, limits sandbox.Lim
 		Annotations: &Annotations{Destructive: true, OpenWorld: true},
 		Examples:    []runPythonInput{{Code: `print(len(tools.call("drawbridge_tools")["tools"]))`}},
 	}, func(ctx context.Context, call drawbridge.Call, in runPythonInput) (answer Answer[sandbox.Outcome], err error) {
-		if err := in.check(); err != nil {
+		in, saved, journal, entries, err := openRun(ctx, runs, call, in)
+		if err != nil {
 			return answer, err
 		}
-		l := limits.WithDefaults()
-		if t := in.Timeout * float64(time.Second); t > 0 && t < float64(l.Time) {
-			l.Time = time.Duration(t)
-		}
 		// As they were sent: in in.Arguments large numbers have lost digits.
-		arguments := rawjson.Get(deck.ArgumentsInText(rawjson.Get(call.Params, "arguments")), "arguments")
+		arguments := rawjson.Get(saved.Input, "arguments")
 		runCtx, cancel := context.WithCancel(ctx)
 		host := newScriptHost(tools, call, card.Spec(), in, arguments)
+		host.runID = saved.ID
 		defer host.close()
 		defer cancel()
 		outcome, err := runner.Run(runCtx, sandbox.Script{
-			Code: in.Code, Arguments: arguments, Owner: scriptOwner(call.Caller), Limits: l,
+			Code: in.Code, Arguments: arguments, Owner: scriptOwner(call.Caller), Limits: in.narrow(limits),
+			Journal: journal, Entries: entries,
 			OnFirstStart: func() {
 				host.notifyProgress(ctx, "the Python interpreter is prepared, once on this machine")
 			},
 		}, host)
+		// The outcome is worth more than a journal that is left over; it expires.
+		_ = journal.Close(context.WithoutCancel(ctx), err == nil || errors.Is(err, sandbox.ErrUnrepeatable))
 		if err != nil {
 			return answer, runFault(ctx, call.Caller, err)
 		}
@@ -91,7 +92,8 @@ func runFault(ctx context.Context, caller drawbridge.Caller, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, sandbox.ErrNoInterpreter), errors.Is(err, sandbox.ErrNoWorkers):
+	case errors.Is(err, sandbox.ErrNoInterpreter), errors.Is(err, sandbox.ErrNoWorkers),
+		errors.Is(err, sandbox.ErrUnrepeatable):
 		return ToolError(err.Error())
 	}
 	fault := &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "run the script", Err: err}
@@ -102,6 +104,15 @@ func runFault(ctx context.Context, caller drawbridge.Caller, err error) error {
 		fault.Err, fault.Next = errors.New("the Python interpreter does not start on this machine"), `"drawbridge run --explain" shows why`
 	}
 	return fault
+}
+
+// narrow returns the limits of the run.
+func (in runPythonInput) narrow(limits sandbox.Limits) sandbox.Limits {
+	limits = limits.WithDefaults()
+	if t := in.Timeout * float64(time.Second); t > 0 && t < float64(limits.Time) {
+		limits.Time = time.Duration(t)
+	}
+	return limits
 }
 
 // check returns what is wrong with the input, as a text for the model.

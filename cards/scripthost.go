@@ -51,6 +51,8 @@ type scriptHost struct {
 	input    json.RawMessage
 	call     drawbridge.Call
 	patterns []string
+	// runID is the ID of the run, see [SavedRun].
+	runID string
 	// calls are the goroutines of calls that wait for an approval.
 	calls sync.WaitGroup
 
@@ -265,7 +267,7 @@ func (c *collectedCall) end(ctx context.Context, decision approvalDecision) sand
 
 // approve asks a person about calls.
 func (h *scriptHost) approve(ctx context.Context, calls []*collectedCall) (deck.ApprovalAnswer, error) {
-	a := deck.ScriptApproval{ApprovalRequest: deck.ApprovalRequest{Call: h.run, Spec: h.spec, Progress: h.nextProgress()},
+	a := deck.ScriptApproval{ApprovalRequest: deck.ApprovalRequest{Call: h.run, Spec: h.spec, Run: h.runID, Progress: h.nextProgress()},
 		Script: h.code, Input: h.input}
 	for _, c := range calls {
 		a.Requests, a.Lines = append(a.Requests, c.request), append(a.Lines, c.line)

@@ -161,9 +161,20 @@ func (r *runner) Run(_ context.Context, script sandbox.Script, _ sandbox.Host) (
 	return sandbox.Outcome{Stdout: "ok\n"}, nil
 }
 
+// noRuns keeps no runs.
+type noRuns struct{ RunStore }
+
+func (noRuns) New(SavedRun) RunJournal { return noJournal{} }
+
+type noJournal struct{}
+
+func (noJournal) Append(context.Context, ...[]byte) error { return nil }
+
+func (noJournal) Close(context.Context, bool) error { return nil }
+
 func TestWhatAScriptIsRunWith(t *testing.T) {
 	r := &runner{}
-	card := NewRunPythonCard(r, &stage{}, sandbox.Limits{})
+	card := NewRunPythonCard(r, &stage{}, noRuns{}, sandbox.Limits{})
 	result, err := card.Run(t.Context(), drawbridge.Call{Params: json.RawMessage(
 		`{"arguments":{"code":"1","arguments":{"id":9007199254740993},"timeout":1000000}}`)})
 	if err != nil || result.IsError() {

@@ -2,12 +2,15 @@ package deck
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // resolve sets s.target to the tool, prompt, resource or other target that the params name. It does nothing if s.target
@@ -55,6 +58,8 @@ func (d *Deck) findTarget(ctx context.Context, s *callState) (callTarget, error)
 		t := it.asTarget()
 		if it.spec.Server == "" {
 			t.card = it.card
+		} else if asksToResume(s.call.Params) {
+			return callTarget{}, notResumableFault(name)
 		}
 		return t.withOwnName(name, "name"), nil
 	case method == mcp.MethodPromptsGet:
@@ -140,4 +145,16 @@ func (d *Deck) decideOthers(ctx context.Context, s *callState) error {
 		}
 	}
 	return nil
+}
+
+// asksToResume reports whether a call resumes an interrupted run, which only Drawbridge's own tool can do. A server must
+// not get such a call: for it the call would be a new one.
+func asksToResume(params json.RawMessage) bool {
+	return rawjson.MayContain(params, mcp.MetaResume) && rawjson.Get(params, "_meta", mcp.MetaResume) != nil
+}
+
+func notResumableFault(name string) error {
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: "call " + clipText(name),
+		Err: errors.New("the hub ended before the response, and the call may have taken effect"), Ambiguous: true,
+		Next: "check the result before you call again"}
 }

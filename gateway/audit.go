@@ -121,34 +121,40 @@ func signingKeyLoader(vault *secrets.Vault, file string, make bool) func(context
 	}
 }
 
-// keyInVault returns the signing key in the vault. If make is set and there is no key, it generates one. Processes that
-// do this at the same time all get the same key.
+// keyInVault returns the signing key in the vault. If make is set and there is no key, it generates one.
 func keyInVault(ctx context.Context, vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
-	seed, err := vault.Get(signingKeyName)
-	if errors.Is(err, secrets.ErrNotFound) && make {
+	seed, err := randomInVault(ctx, vault, signingKeyName, ed25519.SeedSize, make)
+	if err != nil {
+		return nil, err
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// randomInVault returns a secret of size random bytes in the vault. If generate is set and there is none, it generates one.
+// Processes that do this at the same time all get the same secret.
+func randomInVault(ctx context.Context, vault *secrets.Vault, name string, size int, generate bool) ([]byte, error) {
+	secret, err := vault.Get(name)
+	if errors.Is(err, secrets.ErrNotFound) && generate {
 		ctx, cancel := context.WithTimeout(ctx, auditDrainTimeout)
 		defer cancel()
-		unlock, held := vault.Lock(ctx, signingKeyName)
+		unlock, held := vault.Lock(ctx, name)
 		if held != nil {
 			return nil, held
 		}
 		defer unlock()
-		if seed, err = vault.Get(signingKeyName); errors.Is(err, secrets.ErrNotFound) {
-			_, fresh, failure := ed25519.GenerateKey(rand.Reader)
-			if failure != nil {
-				return nil, failure
-			}
-			seed = fresh.Seed()
-			err = vault.Put(signingKeyName, seed)
+		if secret, err = vault.Get(name); errors.Is(err, secrets.ErrNotFound) {
+			secret = make([]byte, size)
+			rand.Read(secret) // never fails: see its documentation
+			err = vault.Put(name, secret)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case len(seed) != ed25519.SeedSize:
-		return nil, fmt.Errorf("the secret %q is not an Ed25519 key", signingKeyName)
+	case len(secret) != size:
+		return nil, fmt.Errorf("the secret %q has %d bytes, not %d", name, len(secret), size)
 	}
-	return ed25519.NewKeyFromSeed(seed), nil
+	return secret, nil
 }
 
 // keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. The error never contains the

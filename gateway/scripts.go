@@ -89,7 +89,7 @@ func (t scriptTools) Find(ctx context.Context, caller drawbridge.Caller, query s
 
 // newRunPythonCard returns the card that runs scripts.
 func (g *Gateway) newRunPythonCard() drawbridge.Card {
-	return cards.NewRunPythonCard(scriptRunner{g.shared}, scriptTools{g}, scriptLimits(g.set.Settings.Sandbox))
+	return cards.NewRunPythonCard(scriptRunner{g.shared}, scriptTools{g}, scriptRuns{g.shared}, scriptLimits(g.set.Settings.Sandbox))
 }
 
 // offersScripts reports whether clients may run scripts.

@@ -22,7 +22,34 @@ func honestServers() []namedServer {
 		}},
 		{"everything-http", "KIND", "the same on HTTP (legacy, modern or sse); the first line on stdout is its URL",
 			everythingHTTP},
+		{"notes", "FILE", "a server whose tool note {text} appends a line to the file, and returns {lines}", notes},
 	}
+}
+
+// notes runs the server "notes".
+func notes(args serverArgs) int {
+	file := args.text(0, "notes.txt")
+	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	type input struct {
+		Text string `json:"text"`
+	}
+	type output struct {
+		Lines int `json:"lines"`
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "note", Description: "Appends a line to the file."},
+		func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, output, error) {
+			f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				return nil, output{}, err
+			}
+			_, err = fmt.Fprintln(f, in.Text)
+			if err = errors.Join(err, f.Close()); err != nil {
+				return nil, output{}, err
+			}
+			text, err := os.ReadFile(file)
+			return nil, output{Lines: strings.Count(string(text), "\n")}, err
+		})
+	return runSDK(server)
 }
 
 func legacyOnly() []string {

@@ -32,8 +32,8 @@ type Journal interface {
 	Append(ctx context.Context, entries ...[]byte) error
 }
 
-// errUnrepeatable is the error of a run that cannot be repeated.
-var errUnrepeatable = errors.New("sandbox: the run cannot be repeated: it read the clock or changed too much")
+// ErrUnrepeatable is the error of a recorded run that cannot be repeated.
+var ErrUnrepeatable = errors.New("sandbox: the run cannot be repeated: it read the clock or changed too much")
 
 // The kinds of entries.
 const (
@@ -112,7 +112,8 @@ func newRecorder(script Script) (*recorder, error) {
 	}
 	r.seed = make([]byte, seedSize)
 	rand.Read(r.seed) // never fails
-	return r, r.add(context.Background(), journalEntry{Kind: startEntry, Seed: r.seed})
+	r.kept = []journalEntry{{Kind: startEntry, Seed: r.seed}}
+	return r, nil
 }
 
 // read reads the entries of the run that is repeated.
@@ -142,7 +143,7 @@ func (r *recorder) read(entries [][]byte) error {
 			c.outcome = decodeReply(e.Reply)
 			r.calls[e.Number] = c
 		default:
-			return errUnrepeatable
+			return ErrUnrepeatable
 		}
 	}
 	if len(r.seed) != seedSize {

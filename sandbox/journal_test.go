@@ -235,7 +235,7 @@ func TestARunThatReadsTheClockTooOftenIsNotRepeated(t *testing.T) {
 	if err != nil || o.Error != nil || len(h.sent) != 2 {
 		t.Fatalf("%+v, %v, sent %s", o.Error, err, h.sent)
 	}
-	if _, err := s.Run(t.Context(), Script{Code: code, Journal: j, Entries: j.entries}, h); !errors.Is(err, errUnrepeatable) {
+	if _, err := s.Run(t.Context(), Script{Code: code, Journal: j, Entries: j.entries}, h); !errors.Is(err, ErrUnrepeatable) {
 		t.Errorf("%v", err)
 	}
 }

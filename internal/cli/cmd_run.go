@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -23,12 +25,41 @@ type scriptRun struct {
 	Code    string   `json:"code"`
 	Tools   []string `json:"tools,omitempty"`
 	Timeout float64  `json:"timeout,omitempty"`
+	// id is the ID that the run gets; resume is the ID of the interrupted run that is resumed, empty for a new one.
+	id, resume string
+}
+
+// params returns the params of the call of run_python.
+func (r scriptRun) params() (json.RawMessage, error) {
+	arguments, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	edits := []rawjson.Edit{rawjson.Put(rawjson.Quote(cards.RunPythonName), "name"), rawjson.Put(arguments, "arguments")}
+	if r.resume != "" {
+		edits = append(edits, rawjson.Put(rawjson.Quote(r.resume), "_meta", mcp.MetaResume))
+	} else {
+		edits = append(edits, rawjson.Put(rawjson.Quote(r.id), "_meta", mcp.MetaRun))
+	}
+	return rawjson.Apply(nil, edits...), nil
+}
+
+// explainInterruption adds how to resume the run to the error of a run that was interrupted.
+func (r scriptRun) explainInterruption(w io.Writer, err error) error {
+	next := "drawbridge run --resume " + cmp.Or(r.resume, r.id)
+	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Ambiguous {
+		f.Next = next
+	} else if errors.Is(err, errInterruptedAtQuestion) {
+		fmt.Fprintf(w, "The run can be resumed for an hour: %s\n", next)
+	}
+	return err
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var asJSON, own, explain bool
 	var allow []string
 	var timeout time.Duration
+	var resume string
 	cmd := &cobra.Command{
 		Use:   "run SCRIPT",
 		Short: "Run a Python script that can call the configured tools",
@@ -40,20 +71,24 @@ The script runs in a sandbox: it has no files, no network and no packages, only 
       print(issue["title"])
 
 The same rules hold for its calls as for yours. Calls that need an approval are collected,
-and you are asked once for all of them when the script needs their results. The exit code
-is that of the script's sys.exit, and 1 after an exception. See docs/sandbox.md.`,
+and you are asked once for all of them when the script needs their results. If the run is
+interrupted while you are asked, --resume goes on with it, and repeats no call. The exit
+code is that of the script's sys.exit, and 1 after an exception. See docs/sandbox.md.`,
 		Example: `  drawbridge run report.py
   drawbridge run report.py --allow 'github__*' --timeout 2m
   drawbridge run --explain --allow 'github__*'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if explain && len(args) == 0 {
+			if (explain || resume != "") && len(args) == 0 {
 				return nil
 			}
 			return exactArgs(1, "the file of a script, or -")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := scriptRun{Code: explainScript, Tools: allow, Timeout: timeout.Seconds()}
-			if !explain {
+			r := scriptRun{Code: explainScript, Tools: allow, Timeout: timeout.Seconds(), id: cards.NewRunID(), resume: resume}
+			switch {
+			case resume != "" && (explain || len(args) > 0):
+				return errors.New("--resume goes on with the script of the run: name no other one")
+			case resume == "" && !explain:
 				code, err := readScript(a.In, args[0])
 				if err != nil {
 					return err
@@ -69,6 +104,7 @@ is that of the script's sys.exit, and 1 after an exception. See docs/sandbox.md.
 	cmd.Flags().StringSliceVar(&allow, "allow", nil, "patterns of the tools that the script may call, such as 'github__*' (default all)")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long the script may run; it can only be less than the setting")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the outcome as JSON")
+	cmd.Flags().StringVar(&resume, "resume", "", "go on with an interrupted run; its `ID` was printed")
 	cmd.Flags().BoolVar(&explain, "explain", false, "run nothing, and list the tools that a script could call")
 	return cmd
 }
@@ -105,15 +141,13 @@ func (a *app) runScript(ctx context.Context, q requester, r scriptRun, asJSON bo
 	if q.g != nil { // a hub starts its servers itself
 		a.awaitNewServers(ctx, q.g)
 	}
-	arguments, err := json.Marshal(r)
+	params, err := r.params()
 	if err != nil {
 		return err
 	}
-	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote(cards.RunPythonName), "name"),
-		rawjson.Put(arguments, "arguments"))
 	result, err := q.do(ctx, mcp.MethodToolsCall, params)
 	if err != nil {
-		return err
+		return r.explainInterruption(a.Err, err)
 	}
 	raw := rawjson.Get(result, "structuredContent")
 	if raw == nil { // refused before it ran

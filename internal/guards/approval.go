@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +30,8 @@ const (
 	// time after which the store drops a request whose process does not renew it.
 	approvalPollInterval = 250 * time.Millisecond
 	approvalLease        = 15 * time.Second
+	// approvalIDSize is the length of the ID of a request.
+	approvalIDSize = 8
 	// dropTimeout is the maximum time to delete a request after its call has ended.
 	dropTimeout = 5 * time.Second
 )
@@ -77,7 +81,7 @@ func (d *ApprovalQueue) approvePending(ctx context.Context, r deck.ApprovalReque
 // enqueue stores a request for approval of the call and waits until a person answers the request.
 func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a store.PendingApproval) (
 	answer deck.ApprovalAnswer, err error) {
-	a.ID = strings.ToLower(rand.Text()[:8])
+	a.ID = approvalID(r.Run, a.Call)
 	err = d.DB.AddPendingApproval(ctx, a, d.timeout(), approvalLease, maxWaitingPerCaller)
 	switch code := codeOf(err); {
 	case code == drawbridge.RateLimited:
@@ -97,6 +101,15 @@ func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a s
 	answer.ID = a.ID
 	answer.By, err = d.awaitAnswer(ctx, r, a.ID)
 	return answer, err
+}
+
+// approvalID returns the ID of a request: the same for the same call of one run of a script, a random one without a run.
+func approvalID(run, call string) string {
+	if run == "" {
+		return strings.ToLower(rand.Text()[:approvalIDSize])
+	}
+	sum := sha256.Sum256([]byte("approval " + run + " " + call))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:approvalIDSize])
 }
 
 // An ApprovalObserver is the Peer of a caller whose user may answer requests, such as the command line of the user.

@@ -13,13 +13,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/server"
+	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 )
 
 // A pendingRequest is a request of the client that has no response yet.
 type pendingRequest struct {
 	id     json.RawMessage
 	method string
-	// line is the request as the client sent it, if it may be sent again to another hub; else nil.
+	// line is what may be sent to another hub if this one ends: the request as the client sent it, or a request that
+	// resumes it; nil if there is nothing.
 	line []byte
 	// name is the name of the called tool. modern reports whether the client that sent the request is stateless.
 	name   string
@@ -52,10 +54,21 @@ func newPendingRequest(m mcp.Message, line []byte) pendingRequest {
 	case m.Method == mcp.MethodToolsCall:
 		f.name = rawjson.GetString(m.Params, "name")
 		f.modern = mcp.ProtocolVersion(m.Params) != ""
+		if f.name == toolsearch.RunPythonName {
+			f.line = resumeLine(m)
+		}
 	default:
 		f.modern = mcp.ProtocolVersion(m.Params) != ""
 	}
 	return f
+}
+
+// resumeLine returns the call of run_python that resumes the run of the call m at another hub. It never starts a new run.
+func resumeLine(m mcp.Message) []byte {
+	if rawjson.Get(m.Params, "_meta", mcp.MetaResume) == nil {
+		m.Params = rawjson.Apply(m.Params, rawjson.Put([]byte("true"), "_meta", mcp.MetaResume))
+	}
+	return m.Append(nil)
 }
 
 // lostResponse returns an error response to a request whose hub ended before it responded, in the form that the server

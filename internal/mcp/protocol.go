@@ -56,6 +56,14 @@ const MetaRelatedTask = "io.modelcontextprotocol/related-task"
 // server.
 const MetaFlagged = "drawbridge/flagged"
 
+// MetaRun is the member of _meta of a call of run_python with the ID that the run gets: lower case letters and digits. MetaResume
+// is the member of a call that resumes an interrupted run: its ID, or true for the last one with the same arguments. A
+// call with MetaResume never starts a new run, and is never sent to a server.
+const (
+	MetaRun    = "drawbridge/run"
+	MetaResume = "drawbridge/resume"
+)
+
 // The headers of the HTTP transports.
 const (
 	HeaderVersion     = "Mcp-Protocol-Version"

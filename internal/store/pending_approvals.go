@@ -63,7 +63,8 @@ var errNotPending = errors.New("nothing waits by that name: it was answered, or 
 // AddPendingApproval stores an approval request. The request expires after timeout, and its lease expires after the
 // duration lease unless it is renewed. A fault with code RateLimited means that most or more requests of the same
 // principal are already waiting. A fault with code PolicyBlocked means that a person denied the same call, and that
-// the denied request has not expired yet.
+// the denied request has not expired yet. If there is a request with the same ID for the same call, its lease is
+// extended, and its answer stays.
 func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout, lease time.Duration, most int) error {
 	const step = "keep what waits for a person"
 	if _, err := db.highestTime(ctx); err != nil {
@@ -90,7 +91,9 @@ func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout
 			return db.newFault(step, drawbridge.RateLimited, fmt.Errorf("%d calls of the caller wait already", waiting))
 		}
 		_, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO asks (id, principal, session, call_hash, card_hash, shown, created, ends, held, answer)
-			VALUES ($1, $2, $3, $4, $5, $6, CLOCK, CLOCK + $7, CLOCK + $8, $9)`),
+			VALUES ($1, $2, $3, $4, $5, $6, CLOCK, CLOCK + $7, CLOCK + $8, $9)
+			ON CONFLICT (id) DO UPDATE SET held = excluded.held, session = excluded.session
+			WHERE asks.principal = excluded.principal AND asks.call_hash = excluded.call_hash`),
 			a.ID, a.Principal, a.Session, a.Call, a.Card, a.Shown, timeout.Milliseconds(), lease.Milliseconds(),
 			string(AnswerWaiting))
 		return err

@@ -24,13 +24,14 @@ type ScriptRun struct {
 }
 
 const (
-	// scriptRunRetention is how long a run can be repeated after its process ended, and maxScriptRuns the maximum number
-	// of stored runs.
+	// scriptRunRetention is how long a run can be repeated after its process ended. maxInterruptedRuns is the maximum number of runs
+	// without a process, of which the oldest are removed; maxScriptRuns is the maximum number of all runs.
 	scriptRunRetention = time.Hour
-	maxScriptRuns      = 100
+	maxInterruptedRuns = 50
+	maxScriptRuns      = 200
 )
 
-// AddScriptRun stores a run with its first entries. It removes runs that ended long ago. The fault has the code
+// AddScriptRun stores a run with its first entries. It removes old runs. The fault has the code
 // RateLimited if there are too many runs, and InvalidInput if the ID is taken.
 func (db *DB) AddScriptRun(ctx context.Context, r ScriptRun, entries [][]byte, lease time.Duration) error {
 	const step = "store a run"
@@ -40,6 +41,8 @@ func (db *DB) AddScriptRun(ctx context.Context, r ScriptRun, entries [][]byte, l
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		for _, statement := range []string{
 			"DELETE FROM script_runs WHERE ends <= CLOCK OR created > CLOCK",
+			fmt.Sprintf(`DELETE FROM script_runs WHERE held <= CLOCK AND id NOT IN (SELECT id FROM (
+				SELECT id FROM script_runs WHERE held <= CLOCK ORDER BY created DESC, id LIMIT %d) AS newest)`, maxInterruptedRuns),
 			"DELETE FROM script_run_entries WHERE run NOT IN (SELECT id FROM script_runs)",
 		} {
 			if _, err := tx.ExecContext(ctx, db.expandKeywords(statement)); err != nil {
