@@ -48,8 +48,7 @@ type Options struct {
 type Sandbox struct {
 	options Options
 	starter starter
-	// slots has a token for each script that may run.
-	slots chan struct{}
+	slots   *slotQueue
 	// background are the goroutines that start spare workers and end used ones.
 	background sync.WaitGroup
 	// life ends with Close.
@@ -88,7 +87,7 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 		}
 		options.Dir = dir
 	}
-	s := &Sandbox{options: options, slots: make(chan struct{}, options.Workers),
+	s := &Sandbox{options: options, slots: newSlotQueue(options.Workers),
 		preparing: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	return s, nil
@@ -139,9 +138,7 @@ func (s *Sandbox) Close() error {
 		for _, p := range idle {
 			s.discard(p)
 		}
-		for range cap(s.slots) { // runs end with s.life
-			s.slots <- struct{}{}
-		}
+		s.slots.wait() // runs end with s.life
 		s.background.Wait()
 		s.starter.close()
 	})
@@ -151,16 +148,15 @@ func (s *Sandbox) Close() error {
 // acquire returns a worker for the owner of the script: one that served the owner before, or a new one. It waits while
 // all slots are taken.
 func (s *Sandbox) acquire(ctx context.Context, script Script) (*workerProcess, error) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-s.life.Done():
-		return nil, errClosed
+	waitCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(errClosed) })()
+	if err := s.slots.acquire(waitCtx, script.Owner); err != nil {
+		return nil, err
 	}
 	p, err := s.take(ctx, script)
 	if err != nil {
-		<-s.slots
+		s.slots.release(script.Owner)
 		return nil, err
 	}
 	p.owner = script.Owner
@@ -252,6 +248,7 @@ func (s *Sandbox) startSpare() {
 
 // release returns a worker to the idle ones, or ends it if it is broken or ran its maximum number of scripts.
 func (s *Sandbox) release(p *workerProcess) {
+	defer s.slots.release(p.owner) // once it is idle, p may have another owner
 	if !p.broken && p.runs < maxRunsPerWorker {
 		s.keep(p)
 	} else {
@@ -260,7 +257,6 @@ func (s *Sandbox) release(p *workerProcess) {
 			s.startSpare()
 		})
 	}
-	<-s.slots
 }
 
 // keep adds a worker to the idle ones.
