@@ -102,7 +102,11 @@ func (w world) waiting(t *testing.T, n int) []store.PendingApproval {
 
 func (w world) answer(t *testing.T, id string, a store.ApprovalAnswer, grant *store.Grant, lasts time.Duration) {
 	t.Helper()
-	if err := w.person.AnswerPendingApproval(t.Context(), id, a, "bob, here", grant, lasts); err != nil {
+	var grants []store.Grant
+	if grant != nil {
+		grants = append(grants, *grant)
+	}
+	if err := w.person.AnswerPendingApproval(t.Context(), id, a, "bob, here", grants, lasts); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -43,7 +43,7 @@ func addGrant(t *testing.T, db *store.DB, id string, lasts time.Duration) {
 		t.Fatal(err)
 	}
 	grant := store.Grant{Subject: "c1", Shown: []byte("{}")}
-	if err := db.AnswerPendingApproval(t.Context(), id, store.AnswerAllowed, "bob", &grant, lasts); err != nil {
+	if err := db.AnswerPendingApproval(t.Context(), id, store.AnswerAllowed, "bob", []store.Grant{grant}, lasts); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -59,8 +59,8 @@ func grantOnce(ctx context.Context, db *store.DB, id string) error {
 		return err
 	}
 	said(storeKept)
-	if err := db.AnswerPendingApproval(ctx, id, store.AnswerAllowed, "bob, here", &store.Grant{Subject: "call " + id,
-		Shown: []byte("{}")}, 0); err != nil {
+	if err := db.AnswerPendingApproval(ctx, id, store.AnswerAllowed, "bob, here", []store.Grant{{Subject: "call " + id,
+		Shown: []byte("{}")}}, 0); err != nil {
 		return err
 	}
 	said(allowed)
@@ -204,19 +204,19 @@ func TestAClockThatWasPutBack(t *testing.T) {
 			if err := db.AddPendingApproval(t.Context(), askOf(id), time.Hour, time.Hour, 9); err != nil {
 				t.Fatal(err)
 			}
-			var grant *store.Grant
+			var grants []store.Grant
 			lasts := time.Duration(0)
 			switch id {
 			case "timed":
 				lasts = time.Minute
 				fallthrough
 			case "always":
-				grant = &store.Grant{Subject: "call " + id, Shown: []byte("{}")}
+				grants = []store.Grant{{Subject: "call " + id, Shown: []byte("{}")}}
 			}
 			if answer == store.AnswerWaiting {
 				continue
 			}
-			if err := db.AnswerPendingApproval(t.Context(), id, answer, "bob, here", grant, lasts); err != nil {
+			if err := db.AnswerPendingApproval(t.Context(), id, answer, "bob, here", grants, lasts); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -253,7 +253,7 @@ func TestGrantsThatEndedGo(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := db.AnswerPendingApproval(t.Context(), id, store.AnswerAllowed, "bob",
-				&store.Grant{Subject: "call " + id, Shown: []byte("{}")}, lasts); err != nil {
+				[]store.Grant{{Subject: "call " + id, Shown: []byte("{}")}}, lasts); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -263,7 +263,7 @@ func TestGrantsThatEndedGo(t *testing.T) {
 		edit("UPDATE grants SET ends = 1 WHERE id = 'old'")
 		grant("new", time.Hour)
 		// it is gone
-		edit("INSERT INTO grants SELECT 'old', principal, session, subject, for_card, shown, created, ends, uses, said_by FROM grants WHERE id = 'ever'")
+		edit("INSERT INTO grants SELECT 'old', principal, session, subject, for_card, shown, created, ends, uses, said_by, max_uses, pattern FROM grants WHERE id = 'ever'")
 		all, err := db.Grants(t.Context())
 		if err != nil || len(all) != 3 {
 			t.Errorf("%v, %v", all, err)

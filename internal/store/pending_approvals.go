@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -30,7 +31,8 @@ type PendingApproval struct {
 // A Grant allows calls that would otherwise need a person's approval.
 type Grant struct {
 	// ID is the name that people use for the grant; it equals the ID of the approval request with whose answer the
-	// grant was created. Principal is the caller to whom the grant applies.
+	// grant was created. If the answer created several grants, "-1", "-2" and so on follow the ID of the request.
+	// Principal is the caller to whom the grant applies.
 	ID, Principal string
 	// Session is the only session that the grant applies to; empty means all sessions.
 	Session string
@@ -39,9 +41,15 @@ type Grant struct {
 	Subject string
 	ForCard bool
 	Shown   []byte
+	// Max is the maximum number of calls; 0 means that there is none. A grant with a maximum is for calls of a script:
+	// only UseCountedGrant uses it. Subject then determines the script and the tool, and Pattern describes the arguments
+	// that the grant allows. The store does not interpret Pattern.
+	Max     int
+	Pattern string
 	// Created is the time at which the grant was created, and Until the time at which it ends; zero means never.
 	Created, Until time.Time
-	// Uses is the number of calls that the grant has allowed.
+	// Uses is the number of calls that the grant has allowed. In a new grant it is the number of calls that the answer
+	// itself allows, if Max is set.
 	Uses int
 	// By names the person who created the grant, and the command used.
 	By string
@@ -171,9 +179,9 @@ func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 // AnswerPendingApproval stores a person's answer to an approval request, and the person's name. A fault with code
 // NotFound means that no request with this ID waits for an answer, for example because it is already answered.
 //
-// If grant is not nil, the grant is stored in the same transaction. It ends after the duration lasts; 0 means never.
-// The grant's ID, Principal and By are taken from the request, and Created is the current time.
-func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer ApprovalAnswer, by string, grant *Grant,
+// The grants are stored in the same transaction. They end after the duration lasts; 0 means never. Their ID, Principal
+// and By are taken from the request, and Created is the current time.
+func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer ApprovalAnswer, by string, grants []Grant,
 	lasts time.Duration) error {
 	const step = "answer an ask"
 	if _, err := db.highestTime(ctx); err != nil {
@@ -188,7 +196,7 @@ func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer Appro
 			return err
 		case !ok:
 			return db.notPendingFault(id)
-		case grant == nil:
+		case len(grants) == 0:
 			return nil
 		}
 		// Expired grants are deleted here, because each call that needs approval searches all grants.
@@ -196,16 +204,35 @@ func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer Appro
 			db.expandKeywords("DELETE FROM grants WHERE ends <> 0 AND ends <= CLOCK")); err != nil {
 			return err
 		}
-		forCard := 0
-		if grant.ForCard {
-			forCard = 1
+		for i, g := range grants {
+			grantID := id
+			if len(grants) > 1 {
+				grantID = fmt.Sprintf("%s-%d", id, i+1)
+			}
+			if err := db.addGrant(ctx, tx, id, grantID, g, lasts); err != nil {
+				return err
+			}
 		}
-		_, err = tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO grants (id, principal, session, subject, for_card, shown, created, ends, uses, said_by)
-			SELECT id, principal, CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($6 AS BIGINT), CAST($3 AS BLOB), CLOCK,
-			CASE WHEN CAST($4 AS BIGINT) = 0 THEN 0 ELSE CLOCK + CAST($4 AS BIGINT) END, 0, said_by FROM asks WHERE id = $5`),
-			grant.Session, grant.Subject, grant.Shown, lasts.Milliseconds(), id, forCard)
-		return err
+		return nil
 	})
+}
+
+// addGrant stores a grant with the ID grantID, for the caller of the approval request ask.
+func (db *DB) addGrant(ctx context.Context, tx *sql.Tx, ask, grantID string, g Grant, lasts time.Duration) error {
+	forCard, uses := 0, 0
+	if g.ForCard {
+		forCard = 1
+	}
+	if g.Max > 0 {
+		uses = g.Uses
+	}
+	_, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO grants (id, principal, session, subject, for_card, shown, created, ends, uses, said_by,
+			max_uses, pattern)
+		SELECT CAST($7 AS TEXT), principal, CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($6 AS BIGINT), CAST($3 AS BLOB), CLOCK,
+			CASE WHEN CAST($4 AS BIGINT) = 0 THEN 0 ELSE CLOCK + CAST($4 AS BIGINT) END, CAST($8 AS BIGINT), said_by,
+			CAST($9 AS BIGINT), CAST($10 AS TEXT) FROM asks WHERE id = $5`),
+		g.Session, g.Subject, g.Shown, lasts.Milliseconds(), ask, forCard, grantID, uses, g.Max, g.Pattern)
+	return err
 }
 
 // validGrantSQL is the SQL condition for a valid grant. A grant that ends at some time is not valid if its creation
@@ -220,7 +247,7 @@ func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bo
 		return Grant{}, false, err
 	}
 	err = db.reader.QueryRowContext(ctx, db.expandKeywords(`SELECT id, said_by FROM grants WHERE principal = $1 AND session IN ('', $2) AND subject IN ($3, $4)
-		AND`+validGrantSQL+`ORDER BY id LIMIT 1`), a.Principal, a.Session, a.Call, a.Card).Scan(&g.ID, &g.By)
+		AND max_uses = 0 AND`+validGrantSQL+`ORDER BY id LIMIT 1`), a.Principal, a.Session, a.Call, a.Card).Scan(&g.ID, &g.By)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return Grant{}, false, nil
@@ -234,16 +261,39 @@ func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bo
 	return g, used && err == nil, err
 }
 
+// UseCountedGrant counts one use of a grant with a maximum. g must be a result of CountedGrants. If used is true, the
+// call may be sent now. It is false if the grant has allowed Max calls, has ended, or was revoked.
+func (db *DB) UseCountedGrant(ctx context.Context, g Grant) (used bool, err error) {
+	if _, err := db.highestTime(ctx); err != nil {
+		return false, err
+	}
+	err = db.inTransaction(ctx, "use a grant", func(tx *sql.Tx) error {
+		used, err = db.execChanged(ctx, tx, `UPDATE grants SET uses = uses + 1
+			WHERE id = $1 AND subject = $2 AND pattern = $3 AND uses < max_uses AND`+validGrantSQL,
+			g.ID, g.Subject, g.Pattern)
+		return err
+	})
+	return used && err == nil, err
+}
+
+// CountedGrants returns the valid grants with a maximum for the subject, also those that have allowed their maximum,
+// oldest first. session is the hash of the caller's session; empty if the caller has none.
+func (db *DB) CountedGrants(ctx context.Context, principal, session, subject string) ([]Grant, error) {
+	return db.readGrants(ctx, "max_uses > 0 AND principal = $1 AND session IN ('', $2) AND subject = $3 AND", principal,
+		session, subject)
+}
+
 // Grants returns the valid grants, oldest first.
-func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
+func (db *DB) Grants(ctx context.Context) ([]Grant, error) { return db.readGrants(ctx, "") }
+
+// readGrants returns the valid grants that meet a condition in SQL, which is empty or ends with AND.
+func (db *DB) readGrants(ctx context.Context, condition string, args ...any) ([]Grant, error) {
 	const step = "read the grants"
 	if _, err := db.highestTime(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := db.reader.QueryContext(ctx,
-		db.expandKeywords(
-			"SELECT id, principal, session, subject, for_card, shown, created, ends, uses, said_by FROM grants WHERE"+
-				validGrantSQL+"ORDER BY created, id"))
+	rows, err := db.reader.QueryContext(ctx, db.expandKeywords(`SELECT id, principal, session, subject, for_card, shown, created, ends, uses, said_by,
+		max_uses, pattern FROM grants WHERE `+condition+validGrantSQL+"ORDER BY created, id"), args...)
 	if err != nil {
 		return nil, db.fault(step, err)
 	}
@@ -253,7 +303,7 @@ func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 		var g Grant
 		var created, ends, forCard int64
 		if err := rows.Scan(&g.ID, &g.Principal, &g.Session, &g.Subject, &forCard, &g.Shown, &created, &ends, &g.Uses,
-			&g.By); err != nil {
+			&g.By, &g.Max, &g.Pattern); err != nil {
 			return nil, db.fault(step, err)
 		}
 		g.ForCard, g.Created, g.Until = forCard == 1, fromMillis(created), fromMillis(ends)
@@ -265,13 +315,15 @@ func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	return all, nil
 }
 
-// RevokeGrant deletes a grant, and reports whether it existed. It also deletes all grants that are no longer valid.
+// RevokeGrant deletes a grant, or all grants that one answer created if id is the ID of the answered request. It reports
+// whether there was such a grant. It also deletes all grants that are no longer valid.
 func (db *DB) RevokeGrant(ctx context.Context, id string) (revoked bool, err error) {
 	err = db.inTransaction(ctx, "revoke a grant", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM grants WHERE NOT"+validGrantSQL)); err != nil {
 			return err
 		}
-		revoked, err = db.execChanged(ctx, tx, "DELETE FROM grants WHERE id = $1", id)
+		revoked, err = db.execChanged(ctx, tx, "DELETE FROM grants WHERE id = $1 OR substr(id, 1, $2) = $3", id,
+			utf8.RuneCountInString(id)+1, id+"-")
 		return err
 	})
 	return revoked && err == nil, err

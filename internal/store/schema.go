@@ -211,6 +211,8 @@ var schema = [...]string{
 		entry BLOB NOT NULL,   -- encrypted
 		PRIMARY KEY (run, seq)
 	);`,
+	`ALTER TABLE grants ADD COLUMN max_uses BIGINT NOT NULL DEFAULT 0; -- 0 is no maximum
+	ALTER TABLE grants ADD COLUMN pattern TEXT NOT NULL DEFAULT '';   -- of the arguments, if there is a maximum`,
 }
 
 // migrate applies the missing steps of schema in one transaction. If no step is missing, migrate does not write. It

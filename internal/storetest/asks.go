@@ -27,7 +27,7 @@ type AskQueue interface {
 type AskAnswers interface {
 	PendingApprovals(ctx context.Context) ([]store.PendingApproval, error)
 	PendingAnswer(ctx context.Context, id string) (answer store.ApprovalAnswer, by string, err error)
-	AnswerPendingApproval(ctx context.Context, id string, answer store.ApprovalAnswer, by string, grant *store.Grant,
+	AnswerPendingApproval(ctx context.Context, id string, answer store.ApprovalAnswer, by string, grants []store.Grant,
 		lasts time.Duration) error
 }
 
@@ -36,6 +36,13 @@ type AskGrants interface {
 	UseGrant(ctx context.Context, a store.PendingApproval) (g store.Grant, used bool, err error)
 	Grants(ctx context.Context) ([]store.Grant, error)
 	RevokeGrant(ctx context.Context, id string) (bool, error)
+	CountedGrants
+}
+
+// CountedGrants contains the methods of a store for grants with a maximum number of calls.
+type CountedGrants interface {
+	CountedGrants(ctx context.Context, principal, session, subject string) ([]store.Grant, error)
+	UseCountedGrant(ctx context.Context, g store.Grant) (used bool, err error)
 }
 
 // farFuture is a duration that is longer than any test.
@@ -177,7 +184,7 @@ func testGrants(t *testing.T, p OpenStore) {
 		t.Helper()
 		requireNoError(t, s.AddPendingApproval(t.Context(), newAsk(id, "c-"+id), farFuture, farFuture, 9))
 		requireNoError(t, person.AnswerPendingApproval(t.Context(), id, store.AnswerAllowed, "bob, here",
-			&store.Grant{Session: session, Subject: subject, ForCard: session != "", Shown: []byte("{}")}, lasts))
+			[]store.Grant{{Session: session, Subject: subject, ForCard: session != "", Shown: []byte("{}")}}, lasts))
 		requireNoError(t, s.DropPendingApproval(t.Context(), id))
 	}
 	grant("always", "", "c1", 0)

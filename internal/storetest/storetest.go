@@ -125,6 +125,8 @@ func RunStoreTests(t *testing.T, fresh func(t *testing.T) OpenStore) {
 		{"AsksAreOver", testAsksAreOver},
 		{"AsksAreLimited", testAsksAreLimited},
 		{"Grants", testGrants},
+		{"CountedGrants", testCountedGrants},
+		{"TwoProcessesUseOneCount", testTwoProcessesUseOneCount},
 		{"HeldResults", testHeldResults},
 		{"ResultScans", testResultScans},
 		{"Cancelled", testCancelled},
