@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -34,6 +35,8 @@ type ScriptTools interface {
 	Tools(ctx context.Context, caller drawbridge.Caller, wait bool) []drawbridge.Spec
 	// Approve waits until a person has allowed collected calls of a script, see [deck.Deck.ApproveScript].
 	Approve(ctx context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error)
+	// UseGrant reports whether an earlier grant covers a call of a script, see [deck.Deck.UseScriptGrant].
+	UseGrant(ctx context.Context, a deck.ScriptApproval) (answer deck.ApprovalAnswer, granted bool, err error)
 	// Find returns the tools that match a query best, the best first. It waits as Tools does.
 	Find(ctx context.Context, caller drawbridge.Caller, query string, limit int) []drawbridge.Spec
 }
@@ -65,6 +68,8 @@ type scriptHost struct {
 	pending      map[string]*collectedCall
 	pendingBytes int
 	nextID       int
+	// allowed is how many calls of each tool were allowed, by a person's answer or by a grant.
+	allowed map[drawbridge.CardName]int
 
 	// progressMu guards progress, the last progress that the client was told.
 	progressMu sync.Mutex
@@ -81,7 +86,8 @@ func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec,
 	call := run
 	call.Caller.StartedBy, call.Caller.Kind = run.Caller.Kind, drawbridge.Sandbox
 	return &scriptHost{tools: tools, run: run, spec: spec, code: in.Code, input: input, call: call, patterns: in.Tools,
-		found: map[string]drawbridge.CardName{}, pending: map[string]*collectedCall{}}
+		found: map[string]drawbridge.CardName{}, pending: map[string]*collectedCall{},
+		allowed: map[drawbridge.CardName]int{}}
 }
 
 // isRequested reports whether the script asked for the tool.
@@ -267,12 +273,28 @@ func (c *collectedCall) end(ctx context.Context, decision approvalDecision) sand
 
 // approve asks a person about calls.
 func (h *scriptHost) approve(ctx context.Context, calls []*collectedCall) (deck.ApprovalAnswer, error) {
-	a := deck.ScriptApproval{ApprovalRequest: deck.ApprovalRequest{Call: h.run, Spec: h.spec, Run: h.runID, Progress: h.nextProgress()},
-		Script: h.code, Input: h.input}
+	a := h.approval(calls...)
+	a.Progress = h.nextProgress()
+	return h.tools.Approve(ctx, a)
+}
+
+// approval returns the request to approve calls.
+func (h *scriptHost) approval(calls ...*collectedCall) deck.ScriptApproval {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := deck.ScriptApproval{ApprovalRequest: deck.ApprovalRequest{Call: h.run, Spec: h.spec, Run: h.runID}, Script: h.code,
+		Input: h.input, Allowed: maps.Clone(h.allowed)}
 	for _, c := range calls {
 		a.Requests, a.Lines = append(a.Requests, c.request), append(a.Lines, c.line)
 	}
-	return h.tools.Approve(ctx, a)
+	return a
+}
+
+// noteAllowed counts a call of the tool that may be sent.
+func (h *scriptHost) noteAllowed(name drawbridge.CardName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.allowed[name]++
 }
 
 // close waits until all calls have ended. The context of the calls must have ended.
@@ -301,9 +323,21 @@ type approvalDecision struct {
 
 var _ deck.CallCollector = (*collectedCall)(nil)
 
-// Collect implements [deck.CallCollector]. A second question during the same call, as by a tool that calls another one,
-// is asked at once.
+// Collect implements [deck.CallCollector]. A call that an earlier grant covers does not wait.
 func (c *collectedCall) Collect(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
+	answer, granted, err := c.host.tools.UseGrant(ctx, c.host.approval(&collectedCall{line: c.line, request: r}))
+	if err == nil && !granted {
+		answer, err = c.awaitDecision(ctx, r)
+	}
+	if err == nil {
+		c.host.noteAllowed(r.Spec.Name)
+	}
+	return answer, err
+}
+
+// awaitDecision waits for the decision about a call. A second question during the same call, as by a tool that calls
+// another one, is asked at once.
+func (c *collectedCall) awaitDecision(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
 	if c.asked.Add(1) > 1 {
 		return c.host.approve(ctx, []*collectedCall{{line: c.line, request: r}})
 	}

@@ -22,8 +22,11 @@ import (
 type stage struct {
 	approvals []deck.ScriptApproval
 	refuse    error
-	stale     bool
-	sent      []string
+	// granted is how many calls of "x__once" a grant covers, grantFault is why no grant can be read.
+	granted    int
+	grantFault error
+	stale      bool
+	sent       []string
 }
 
 func (s *stage) Tools(context.Context, drawbridge.Caller, bool) []drawbridge.Spec {
@@ -41,12 +44,20 @@ func (s *stage) Approve(_ context.Context, a deck.ScriptApproval) (deck.Approval
 	return deck.ApprovalAnswer{}, s.refuse
 }
 
+func (s *stage) UseGrant(_ context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, bool, error) {
+	if s.granted > 0 && a.Requests[0].Spec.Name == "x__once" {
+		s.granted--
+		return deck.ApprovalAnswer{ID: "grant"}, true, nil
+	}
+	return deck.ApprovalAnswer{}, false, s.grantFault
+}
+
 func (s *stage) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	name := rawjson.GetString(call.Params, "name")
 	times := map[string]int{"x__once": 1, "x__twice": 2}[name]
 	for range times {
 		_, err := call.Peer.(deck.CallCollector).Collect(ctx, deck.ApprovalRequest{Call: call,
-			StillValid: func() bool { return !s.stale }})
+			Spec: drawbridge.Spec{Name: drawbridge.CardName(name)}, StillValid: func() bool { return !s.stale }})
 		if err != nil {
 			return drawbridge.Result{}, &drawbridge.Fault{Code: drawbridge.PolicyBlocked, Step: name, Err: err}
 		}
@@ -100,6 +111,45 @@ func TestCallsThatNeedApprovalAreCollected(t *testing.T) {
 	}
 	if len(s.approvals) != 1 || len(s.approvals[0].Requests) != 3 || s.approvals[0].Lines[2] != 7 || s.approvals[0].Script != "the script" {
 		t.Errorf("asked: %+v", s.approvals)
+	}
+}
+
+// TestCallsThatAGrantCovers makes four calls, of which a grant covers two: only the others wait.
+func TestCallsThatAGrantCovers(t *testing.T) {
+	s := &stage{granted: 2}
+	h, ctx := openHost(t, s)
+	var pending []string
+	for _, n := range []string{"1", "2", "3", "4"} {
+		reply := h.Call(ctx, sandbox.ToolCall{Name: "x.once", Arguments: json.RawMessage(`{"n":` + n + `}`)})
+		if reply.Err != nil {
+			t.Error(reply.Err)
+		}
+		pending = append(pending, reply.Pending)
+	}
+	if diff := cmp.Diff([]string{"", "", "1", "2"}, pending); diff != "" {
+		t.Errorf("what waits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`x__once {"n":1}`, `x__once {"n":2}`}, s.sent); diff != "" {
+		t.Errorf("sent before the approval (-want +got):\n%s", diff)
+	}
+	h.Flush(ctx, pending[2:], noPause)
+	last := h.Call(ctx, sandbox.ToolCall{Name: "x.once"})
+	h.Flush(ctx, []string{last.Pending}, noPause)
+	var allowed []int
+	for _, a := range s.approvals {
+		allowed = append(allowed, a.Allowed["x__once"])
+	}
+	if diff := cmp.Diff([]int{2, 4}, allowed); diff != "" {
+		t.Errorf("calls before each question (-want +got):\n%s", diff)
+	}
+}
+
+func TestGrantsThatCannotBeRead(t *testing.T) {
+	s := &stage{grantFault: errors.New("the store does not answer")}
+	h, ctx := openHost(t, s)
+	reply := h.Call(ctx, sandbox.ToolCall{Name: "x.once"})
+	if reply.Err == nil || reply.Pending != "" || len(s.sent)+len(s.approvals) > 0 {
+		t.Errorf("%+v, sent %v, asked %d times", reply, s.sent, len(s.approvals))
 	}
 }
 

@@ -30,6 +30,8 @@ type ScriptApproval struct {
 	// made them; 0 stands for an unknown line.
 	Requests []ApprovalRequest
 	Lines    []int
+	// Allowed is how many calls of each tool were allowed earlier in this run of the script.
+	Allowed map[drawbridge.CardName]int
 }
 
 // A ScriptApprover is an [Approver] that can ask about all collected calls of a script at once.
@@ -38,6 +40,10 @@ type ScriptApprover interface {
 	// ApproveScript waits until a person has allowed all the calls. Each of them may then be sent once. Its results are
 	// those of [Approver.Approve].
 	ApproveScript(ctx context.Context, a ScriptApproval) (ApprovalAnswer, error)
+	// UseScriptGrant reports whether an earlier grant for calls of the script covers the one call in a.Requests, and
+	// counts the call. It never waits for a person. If granted is true, the call may be sent once. After an error the
+	// call must be refused.
+	UseScriptGrant(ctx context.Context, a ScriptApproval) (answer ApprovalAnswer, granted bool, err error)
 }
 
 // ApproveScript asks the deck's approver about collected calls. It returns an error if the calls must not be sent, also
@@ -49,10 +55,24 @@ func (d *Deck) ApproveScript(ctx context.Context, a ScriptApproval) (ApprovalAns
 	}
 	a.Reason = joinDistinct(a.Requests, func(r ApprovalRequest) string { return r.Reason })
 	a.Rule = joinDistinct(a.Requests, func(r ApprovalRequest) string { return r.Rule })
-	a.StillValid = func() bool {
-		return !slices.ContainsFunc(a.Requests, func(r ApprovalRequest) bool { return !r.StillValid() })
-	}
+	a.StillValid = stillValid(a.Requests)
 	return approver.ApproveScript(ctx, a)
+}
+
+// UseScriptGrant asks the deck's approver whether an earlier grant covers a call of a script, see [ScriptApprover]. If
+// the approver has no such grants, granted is false.
+func (d *Deck) UseScriptGrant(ctx context.Context, a ScriptApproval) (answer ApprovalAnswer, granted bool, err error) {
+	approver, ok := d.approver.(ScriptApprover)
+	if !ok {
+		return ApprovalAnswer{}, false, nil
+	}
+	a.StillValid = stillValid(a.Requests)
+	return approver.UseScriptGrant(ctx, a)
+}
+
+// stillValid returns a function that reports whether all the requests are still valid.
+func stillValid(all []ApprovalRequest) func() bool {
+	return func() bool { return !slices.ContainsFunc(all, func(r ApprovalRequest) bool { return !r.StillValid() }) }
 }
 
 // A collectorApprover is the collector of a script as an Approver.

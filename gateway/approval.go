@@ -15,6 +15,9 @@ import (
 // field Shown of store.PendingApproval and store.Grant.
 type ApprovalDetails = guards.ApprovalDetails
 
+// A ScriptEffect has the collected calls of one tool in [ApprovalDetails], for a script that waits for approval.
+type ScriptEffect = guards.ScriptEffect
+
 // An ApprovalObserver is a [drawbridge.Peer] that is notified when a call of the owner waits for approval.
 type ApprovalObserver = guards.ApprovalObserver
 

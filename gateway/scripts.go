@@ -68,6 +68,11 @@ func (t scriptTools) Approve(ctx context.Context, a deck.ScriptApproval) (deck.A
 	return t.g.deck.ApproveScript(ctx, a)
 }
 
+// UseGrant implements [cards.ScriptTools].
+func (t scriptTools) UseGrant(ctx context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, bool, error) {
+	return t.g.deck.UseScriptGrant(ctx, a)
+}
+
 // Tools implements [cards.ScriptTools].
 func (t scriptTools) Tools(ctx context.Context, caller drawbridge.Caller, wait bool) []drawbridge.Spec {
 	if wait {

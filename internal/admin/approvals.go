@@ -86,74 +86,14 @@ func shortID(id string) string {
 	return safetext.Truncate(safetext.Exact(id), 20, safetext.Runes, "…")
 }
 
-// A GrantScope describes the grant that a person adds when approving a waiting call. A grant permits later calls
-// without a question. The zero value adds no grant and permits only the waiting call.
-type GrantScope struct {
-	// Duration is how long the grant is valid; in JSON it is in nanoseconds. A negative value is invalid.
-	Duration time.Duration `json:"duration,omitempty"`
-	// Session limits the grant to the caller's session. If Duration is 0, such a grant ends after 24 hours at the
-	// latest.
-	Session bool `json:"session,omitempty"`
-	// AnyArguments permits calls of the tool with any arguments, not only with the same arguments. It needs Duration or
-	// Session.
-	AnyArguments bool `json:"any_arguments,omitempty"`
-	// Always permits calls with the same arguments until the grant is revoked. It cannot be combined with other fields.
-	Always bool `json:"always,omitempty"`
-}
-
-// maxSessionGrant is how long a grant for a session is valid if the person gave no duration.
-const maxSessionGrant = 24 * time.Hour
-
-// Validate returns a UserError if fields cannot be combined or Duration is negative.
-func (s GrantScope) Validate() error {
-	switch {
-	case s.Duration < 0:
-		return UserError("--for wants a time such as 10m or 2h")
-	case s.Always && (s.Duration > 0 || s.Session || s.AnyArguments):
-		return UserError("--always-this is for this very call; leave the other flags out")
-	case s.AnyArguments && s.Duration == 0 && !s.Session:
-		return UserError("--any-arguments needs an end: --for TIME or --session")
-	}
-	return nil
-}
-
-// newGrant returns the grant to store when the call p is approved, and its duration; 0 means no end. The grant is nil
-// if the scope permits only the call.
-func (s GrantScope) newGrant(p PendingCall) (*store.Grant, time.Duration, error) {
-	if err := s.Validate(); err != nil {
-		return nil, 0, err
-	}
-	switch {
-	case s.Session && p.stored.Session == "":
-		return nil, 0, errors.New("the caller has no session (--for TIME grants it for a time)")
-	case !s.Always && !s.Session && s.Duration == 0:
-		return nil, 0, nil
-	}
-	shown, err := p.Call.RedactedJSON()
-	if err != nil {
-		return nil, 0, err
-	}
-	g := &store.Grant{Subject: p.stored.Call, Shown: shown}
-	if s.AnyArguments {
-		g.Subject, g.ForCard = p.stored.Card, true
-	}
-	if s.Session {
-		g.Session = p.stored.Session
-		if s.Duration == 0 {
-			s.Duration = maxSessionGrant
-		}
-	}
-	return g, s.Duration, nil
-}
-
-// Allow approves a waiting call, so that it continues, and stores the grant that s describes. The answer is recorded in
+// Allow approves a waiting call, so that it continues, and stores the grants that s describes. The answer is recorded in
 // the audit.
 func (a *Approvals) Allow(ctx context.Context, p PendingCall, s GrantScope) error {
-	grant, lasts, err := s.newGrant(p)
+	grants, lasts, err := s.newGrants(p)
 	if err != nil {
 		return err
 	}
-	return a.answer(ctx, p, store.AnswerAllowed, grant, lasts)
+	return a.answer(ctx, p, store.AnswerAllowed, grants, lasts)
 }
 
 // Deny refuses a waiting call. The answer is recorded in the audit.
@@ -161,20 +101,23 @@ func (a *Approvals) Deny(ctx context.Context, p PendingCall) error {
 	return a.answer(ctx, p, store.AnswerDenied, nil, 0)
 }
 
-func (a *Approvals) answer(ctx context.Context, p PendingCall, answer store.ApprovalAnswer, grant *store.Grant,
+func (a *Approvals) answer(ctx context.Context, p PendingCall, answer store.ApprovalAnswer, grants []store.Grant,
 	lasts time.Duration) error {
 	act := gateway.AdminAction{Command: "ask " + string(answer), Server: drawbridge.ServerID(p.Call.Server),
 		Subject: p.Call.Card, Detail: p.ID}
 	switch {
-	case grant == nil:
+	case len(grants) == 0:
 	case lasts == 0:
 		act.Detail += ", from now on"
 	default:
 		act.Detail += ", for " + lasts.String()
 	}
+	if len(grants) > 0 && grants[0].Max > 0 {
+		act.Detail += fmt.Sprintf(", up to %d calls of each tool", grants[0].Max)
+	}
 	return a.recorder.Run(act, func() error {
 		by := gateway.CurrentUser() + ", drawbridge " + act.Command
-		return a.db.AnswerPendingApproval(ctx, p.ID, answer, by, grant, lasts)
+		return a.db.AnswerPendingApproval(ctx, p.ID, answer, by, grants, lasts)
 	})
 }
 
@@ -188,9 +131,12 @@ type Grant struct {
 	Session bool `json:"session"`
 	// AnyArguments reports whether the grant is for any arguments. Call shows the arguments of the call for which the
 	// grant was made.
-	AnyArguments bool                    `json:"anyArguments"`
-	Uses         int                     `json:"uses"`
-	Call         gateway.ApprovalDetails `json:"call"`
+	AnyArguments bool `json:"anyArguments"`
+	Uses         int  `json:"uses"`
+	// Max is the maximum number of calls; 0 means that there is none. A grant with a maximum is for calls of a script,
+	// and the only element of Call.Effects describes them.
+	Max  int                     `json:"maximum,omitempty"`
+	Call gateway.ApprovalDetails `json:"call"`
 }
 
 // Grants returns the grants that are still valid.
@@ -203,17 +149,26 @@ func (a *Approvals) Grants(ctx context.Context) (all []Grant, err error) {
 		return nil, err
 	}
 	for _, g := range kept {
-		one := Grant{ID: g.ID, Created: g.Created, Until: g.Until, Session: g.Session != "",
-			AnyArguments: g.ForCard, Uses: g.Uses}
-		if err := json.Unmarshal(g.Shown, &one.Call); err != nil {
-			return nil, fmt.Errorf("read the grant %s: what the store has of it is damaged", g.ID)
+		one, err := newGrant(g)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, one)
 	}
 	return all, nil
 }
 
-// Revoke ends the grant with this ID. If there is no such grant, the error names the command that lists the grants.
+func newGrant(g store.Grant) (Grant, error) {
+	out := Grant{ID: g.ID, Created: g.Created, Until: g.Until, Session: g.Session != "", AnyArguments: g.ForCard,
+		Uses: g.Uses, Max: g.Max}
+	err := json.Unmarshal(g.Shown, &out.Call)
+	if err != nil || g.Max > 0 && (len(out.Call.Effects) != 1 || out.Call.Effects[0].Pattern == nil) {
+		return Grant{}, fmt.Errorf("read the grant %s: what the store has of it is damaged", g.ID)
+	}
+	return out, nil
+}
+
+// Revoke ends the grant with this ID, or all grants of the answered request with this ID. If there is no such grant, the error names the command that lists the grants.
 func (a *Approvals) Revoke(ctx context.Context, id string) error {
 	unknown := fmt.Errorf("grant %s not found (drawbridge ask grants lists them)", shortID(id))
 	if a.db == nil {

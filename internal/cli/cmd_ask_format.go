@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -39,25 +38,8 @@ func formatPendingCall(p admin.PendingCall) string {
 	b.WriteString("  ")
 	writeReadableJSON(&b, c.Arguments, "  ")
 	b.WriteByte('\n')
-	writeScriptCalls(&b, c)
+	writeScriptEffects(&b, c)
 	return b.String()
-}
-
-// writeScriptCalls writes the collected calls of a script, with all arguments, and then the script with line numbers.
-func writeScriptCalls(b *strings.Builder, c gateway.ApprovalDetails) {
-	if len(c.Calls) == 0 {
-		return
-	}
-	safetext.Fprintf(b, "\n  The calls of the script, in the order in which they are sent: %d\n", len(c.Calls))
-	for i, call := range c.Calls {
-		safetext.Fprintf(b, "  %4d  line %d  %s ", i+1, call.Line, safetext.Exact(call.Card))
-		writeReadableJSON(b, call.Arguments, "        ")
-		b.WriteByte('\n')
-	}
-	b.WriteString("\n  The script:\n")
-	for i, line := range strings.Split(strings.TrimRight(c.Script, "\n"), "\n") {
-		safetext.Fprintf(b, "  %4d  %s\n", i+1, safetext.Exact(line))
-	}
 }
 
 // writeReadableJSON writes JSON for a person: indented, with members in their original order and with decoded strings.

@@ -43,10 +43,10 @@ type ApprovalDetails struct {
 	// Reason is the reason for asking a person, and Rule is the rule that requires approval. Either may be empty.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Script is the whole script whose collected calls are to be approved, and Calls are these calls in the order in
-	// which they will be sent. Arguments then has the number of calls by tool, and the arguments of the script. Both are empty for a single call.
-	Script string       `json:"script,omitempty"`
-	Calls  []ScriptCall `json:"calls,omitempty"`
+	// Script is the whole script whose collected calls are to be approved, and Effects are these calls by tool. Arguments
+	// then has the number of calls by tool, and the arguments of the script. Both are empty for a single call.
+	Script  string         `json:"script,omitempty"`
+	Effects []ScriptEffect `json:"effects,omitempty"`
 }
 
 // RedactedJSON returns the details as JSON, for storage after the call. It applies the redaction of the audit log. This
@@ -57,9 +57,9 @@ func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	for _, text := range []*string{&d.Client, &d.Card, &d.Tool, &d.Reason, &d.Script} {
 		*text = rules.RedactText(*text)
 	}
-	d.Calls = slices.Clone(d.Calls)
-	for i, c := range d.Calls {
-		d.Calls[i].Arguments = rules.Redact(c.Arguments)
+	d.Effects = slices.Clone(d.Effects)
+	for i, e := range d.Effects {
+		d.Effects[i] = e.redact(&rules)
 	}
 	return json.Marshal(d)
 }
@@ -100,11 +100,16 @@ func newStoredApproval(c drawbridge.Caller, details ApprovalDetails, call, card 
 	if err != nil {
 		return store.PendingApproval{}, fmt.Errorf("show a person what is called: %w", err)
 	}
-	a := store.PendingApproval{Principal: c.Principal, Shown: shown, Call: call, Card: card}
-	if c.Session != "" {
-		a.Session = sha256Hex([]byte("session " + c.Session))
+	return store.PendingApproval{Principal: c.Principal, Session: sessionHash(c), Shown: shown, Call: call,
+		Card: card}, nil
+}
+
+// sessionHash returns the hash that identifies the caller's session in the store; empty without a session.
+func sessionHash(c drawbridge.Caller) string {
+	if c.Session == "" {
+		return ""
 	}
-	return a, nil
+	return sha256Hex([]byte("session " + c.Session))
 }
 
 func sha256Hex(b []byte) string {
