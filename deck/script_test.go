@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"context"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -41,5 +42,44 @@ func TestWhichToolsScriptsMayCall(t *testing.T) {
 	part, err := d.List(t.Context(), scriptOf(ada), mcp.MethodToolsList)
 	if err != nil || len(part.Items) != 1 {
 		t.Errorf("a script is listed %d tools, %v", len(part.Items), err)
+	}
+}
+
+// A plainApprover knows nothing of scripts.
+type plainApprover struct{}
+
+func (plainApprover) Approve(context.Context, ApprovalRequest) (ApprovalAnswer, error) {
+	return ApprovalAnswer{}, nil
+}
+
+// A scriptApprover covers calls whose targets have not changed.
+type scriptApprover struct{ plainApprover }
+
+func (scriptApprover) ApproveScript(context.Context, ScriptApproval) (ApprovalAnswer, error) {
+	return ApprovalAnswer{}, nil
+}
+
+func (scriptApprover) UseScriptGrant(_ context.Context, a ScriptApproval) (ApprovalAnswer, bool, error) {
+	return ApprovalAnswer{ID: "grant"}, a.StillValid(), nil
+}
+
+func TestGrantsForCallsOfScripts(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		approver Approver
+		changed  bool
+		want     bool
+	}{
+		{"a grant", scriptApprover{}, false, true},
+		{"a grant for a tool that changed", scriptApprover{}, true, false},
+		{"an approver that knows no scripts", plainApprover{}, false, false},
+		{"no approver", nil, false, false},
+	} {
+		d := open(t, &fake{}, Options{Approver: tt.approver}, listing("a", "x"))
+		answer, granted, err := d.UseScriptGrant(t.Context(), ScriptApproval{Requests: []ApprovalRequest{
+			{StillValid: func() bool { return !tt.changed }}}})
+		if granted != tt.want || tt.want != (answer.ID == "grant" && granted) || err != nil {
+			t.Errorf("%s: %+v, %v, %v", tt.name, answer, granted, err)
+		}
 	}
 }

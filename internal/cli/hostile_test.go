@@ -330,13 +330,19 @@ func (d *desk) record(bad string) (id string) {
 	call, err := json.Marshal(map[string]any{
 		"caller": bad, "kind": bad, "door": bad, "client": bad, "method": bad, "card": bad, "server": bad, "tool": bad,
 		"definition": bad,
-		"digest":     bad, "arguments": map[string]string{bad: bad}, "reason": bad, "rule": bad,
+		"digest":     bad, "arguments": map[string]string{bad: bad}, "reason": bad, "rule": bad, "script": bad,
+		"effects": []map[string]any{{
+			"card": bad, "server": bad, "tool": bad, "definition": bad, "subject": "s", "constant": map[string]string{bad: bad},
+			"calls":   []map[string]any{{"number": 1, "line": 1, "arguments": map[string]string{bad: bad}}},
+			"grants":  []map[string]any{{"id": bad, "uses": 1, "maximum": 2}},
+			"pattern": map[string]any{"constant": map[string]string{bad: "hash"}, "varying": []string{bad, bad}},
+		}},
 	})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	now := time.Now()
-	for _, name := range []string{"waiting", "granted"} {
+	for _, name := range []string{"waiting", "granted", "counted"} {
 		ask := store.PendingApproval{ID: name, Principal: bad, Call: name, Card: name, Shown: call, Created: now,
 			Until: now.Add(time.Hour)}
 		if err := db.AddPendingApproval(d.t.Context(), ask, time.Hour, time.Hour, 10); err != nil {
@@ -344,6 +350,7 @@ func (d *desk) record(bad string) (id string) {
 		}
 	}
 	d.run(0, "ask", "allow", "granted", "--always-this")
+	d.run(0, "ask", "allow", "counted", "--count", "3")
 	if err := db.HoldResult(d.t.Context(), store.HeldResult{ID: "held", Principal: bad, Card: bad, Method: bad,
 		Server: "bad", Rules: []string{bad}, Result: json.RawMessage(quotedJSON(bad))}); err != nil {
 		d.t.Fatal(err)

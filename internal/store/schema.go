@@ -211,7 +211,7 @@ var schema = [...]string{
 		entry BLOB NOT NULL,   -- encrypted
 		PRIMARY KEY (run, seq)
 	);`,
-	`ALTER TABLE grants ADD COLUMN max_uses BIGINT NOT NULL DEFAULT 0; -- 0 is no maximum
+	`ALTER TABLE grants ADD COLUMN max_uses BIGINT NOT NULL DEFAULT 0; -- 0 for none
 	ALTER TABLE grants ADD COLUMN pattern TEXT NOT NULL DEFAULT '';   -- of the arguments, if there is a maximum`,
 }
 

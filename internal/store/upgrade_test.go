@@ -193,3 +193,25 @@ func TestEveryVersionIsBroughtUpToDate(t *testing.T) {
 		})
 	}
 }
+
+// TestAGrantOfBeforeHasNoMaximum has a grant that was stored before grants had a maximum.
+func TestAGrantOfBeforeHasNoMaximum(t *testing.T) {
+	const version = 13
+	onEach(t, func(t *testing.T, location string) {
+		if err := store.CreateVersion(t.Context(), location, version); err != nil {
+			t.Fatal(err)
+		}
+		raw(t, location)(`INSERT INTO grants (id, principal, session, subject, for_card, shown, created, ends, uses, said_by)
+			VALUES ('old', 'ada', '', 'call x', 0, '{}', 1, 0, 7, 'bob')`)
+		db := open(t, location)
+		if g, used, err := db.UseGrant(t.Context(), askOf("x")); !used || g.ID != "old" || err != nil {
+			t.Errorf("%+v, %v, %v", g, used, err)
+		}
+		if g := grantsOf(t, db)["old"]; g.Uses != 8 || g.Max != 0 || g.Pattern != "" {
+			t.Errorf("%+v", g)
+		}
+		if counted, err := db.CountedGrants(t.Context(), "ada", "", "call x"); len(counted) > 0 || err != nil {
+			t.Errorf("it counts calls: %+v, %v", counted, err)
+		}
+	})
+}
