@@ -78,7 +78,7 @@ func (d askCommands) printCounts(p admin.PendingCall, grants []admin.Grant) erro
 		}
 		counted = true
 		e := g.Call.Effects[0]
-		if _, err := safetext.Fprintf(d.Out, "This script may make %s of %s until %s, %d included that waited: %s\n",
+		if _, err := safetext.Fprintf(d.Out, "The script may make %s of %s until %s, with the %d that waited: %s\n",
 			formatCount(g.Max, "call"), safetext.Exact(e.Card), formatLocalTime(g.Until), g.Uses, e.Pattern.String()); err != nil {
 			return err
 		}
