@@ -9,6 +9,9 @@ import (
 // A Result is the result object of a call as JSON bytes. Its methods read the members of a tools/call result.
 type Result struct {
 	Raw json.RawMessage
+	// Foreign is set by a card whose result contains texts of a server that the caller would get marked as foreign
+	// texts. Drawbridge then marks the texts of this result too. Results of servers do not set it.
+	Foreign bool
 }
 
 // A contentBlock has the members of a content block that Text uses. See "ContentBlock" in the schema of MCP.

@@ -53,6 +53,8 @@ type Answer[Out any] struct {
 	Blocks []json.RawMessage
 	// IsError marks the result of a call that failed. Unlike a ToolError, such a result also has a Value.
 	IsError bool
+	// Foreign has the texts marked as foreign, see [drawbridge.Result].
+	Foreign bool
 	// Raw, if set, is the whole result object and replaces Text and Value. It is for results that are not a text and a
 	// value, such as an input_required result.
 	Raw json.RawMessage
@@ -289,7 +291,7 @@ func newResult[Out any](a Answer[Out]) (drawbridge.Result, error) {
 	if a.IsError {
 		edits = append(edits, rawjson.Put(json.RawMessage("true"), "isError"))
 	}
-	return drawbridge.Result{Raw: rawjson.Apply(textContent(a.Text, a.Blocks...), edits...)}, nil
+	return drawbridge.Result{Raw: rawjson.Apply(textContent(a.Text, a.Blocks...), edits...), Foreign: a.Foreign}, nil
 }
 
 // newToolError returns the result of a failed call: an error that the model can read.

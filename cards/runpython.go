@@ -75,7 +75,8 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, lim
 		if err != nil {
 			return answer, runFault(ctx, call.Caller, err)
 		}
-		return Answer[sandbox.Outcome]{Text: FormatOutcome(outcome), Value: outcome, IsError: outcome.Error != nil}, nil
+		return Answer[sandbox.Outcome]{Text: FormatOutcome(outcome), Value: outcome, IsError: outcome.Error != nil,
+			Foreign: host.foreign.Load()}, nil
 	})}
 	return card
 }

@@ -58,6 +58,8 @@ type scriptHost struct {
 	runID string
 	// calls are the goroutines of calls that wait for an approval.
 	calls sync.WaitGroup
+	// foreign reports that the script called a tool whose results its caller gets marked as foreign texts.
+	foreign atomic.Bool
 
 	mu sync.Mutex
 	// specs are the tools that the script may call; nil until they are read.
@@ -321,7 +323,13 @@ type approvalDecision struct {
 	err    error
 }
 
-var _ deck.CallCollector = (*collectedCall)(nil)
+var (
+	_ deck.CallCollector   = (*collectedCall)(nil)
+	_ deck.ForeignListener = (*collectedCall)(nil)
+)
+
+// NoteForeign implements [deck.ForeignListener].
+func (c *collectedCall) NoteForeign() { c.host.foreign.Store(true) }
 
 // Collect implements [deck.CallCollector]. A call that an earlier grant covers does not wait.
 func (c *collectedCall) Collect(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {

@@ -40,7 +40,13 @@ func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
 // foreign, or withholds the result. For a withheld result, guardResult returns a *[drawbridge.Fault], and the caller
 // gets no result.
 func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
-	s.result.Raw, err = s.filter.Apply(ctx, s.result.Raw)
+	filter := s.filter
+	if s.target.card != nil && s.result.Foreign {
+		yes := true
+		filter = d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, string(s.target.spec.Name), s.target.filterName(),
+			spotlight.ResultTreatment{Mark: &yes, Scan: d.scanForeignCards})
+	}
+	s.result.Raw, err = filter.Apply(ctx, s.result.Raw)
 	return err
 }
 

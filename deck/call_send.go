@@ -42,6 +42,9 @@ func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	server := s.target.spec.Server
 	s.filter = d.filterOf(s)
+	if l, ok := s.call.Peer.(ForeignListener); ok && s.filter.MarksForOrigin() {
+		l.NoteForeign() // before the call, because errors and incomplete results have texts of the server too
+	}
 	switch {
 	case s.target.searches:
 		s.result = d.SearchView(s.call.Caller).AnswerSearch(ctx, s.params.Name, s.params.Arguments)

@@ -17,6 +17,14 @@ type CallCollector interface {
 	Collect(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 }
 
+// A ForeignListener is the Peer of a call that a script makes. The deck calls NoteForeign before it sends a call whose
+// result the caller that started the script would get marked as foreign texts. The script gets that result unmarked, and
+// its own result must be marked.
+type ForeignListener interface {
+	drawbridge.Peer
+	NoteForeign()
+}
+
 // A ScriptApproval is the request to approve collected calls of a script, about which a person decides together. Of the
 // embedded request, Call is the call that runs the script and Spec is the tool that runs it; [Deck.ApproveScript] sets
 // Reason, Rule and StillValid.

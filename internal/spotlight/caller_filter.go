@@ -19,9 +19,6 @@ type CallerFilter struct {
 
 // Selects reports whether the filter selects the caller.
 func (f CallerFilter) Selects(c drawbridge.Caller) bool {
-	if c.Kind == drawbridge.Sandbox {
-		return false // a script parses results; the result of the script itself is marked
-	}
 	if f.HTTP && c.Transport == drawbridge.HTTPTransport {
 		return true
 	}

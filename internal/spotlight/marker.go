@@ -21,11 +21,8 @@ import (
 
 // ShouldMark reports whether a caller gets the marked results of a server. row is the mark setting in the server's
 // configuration; nil means that the server has no such setting. Without a setting, results are marked if always is true
-// or the caller is one of Drawbridge's own models. The results of calls by scripts are never marked.
+// or the caller is one of Drawbridge's own models.
 func ShouldMark(caller drawbridge.Caller, row *bool, always bool) bool {
-	if caller.Kind == drawbridge.Sandbox {
-		return false // a script parses results; the result of the script itself is marked
-	}
 	if row != nil {
 		return *row
 	}

@@ -62,6 +62,8 @@ type ResultFilter struct {
 	server       drawbridge.ServerID
 	card, tool   string
 	marks, holds bool
+	// marksForOrigin is marks for the caller that started the script, if the call is one of a script.
+	marksForOrigin bool
 	// scans reports whether the Scanner examines the result after it was sent to the caller.
 	scans bool
 }
@@ -76,12 +78,21 @@ type ResultTreatment struct {
 	Hold, Scan bool
 }
 
-// FilterFor returns the filter for the result of a call of a server's tool. card is the tool's public name.
+// FilterFor returns the filter for the result of a call of a server's tool. card is the tool's public name. A script
+// parses results, so they are not marked for it; the result of the script itself is marked.
 func (d *ResultGuard) FilterFor(call drawbridge.Call, server drawbridge.ServerID, card, tool string,
 	t ResultTreatment) ResultFilter {
-	marks := ShouldMark(call.Caller, t.Mark, d.MarkFor(call.Caller))
-	return ResultFilter{d, call, server, card, tool, marks, t.Hold, t.Scan && !t.Hold && d.Scanner != nil}
+	origin := call.Caller
+	origin.Kind = origin.OriginKind()
+	marksForOrigin := ShouldMark(origin, t.Mark, d.MarkFor(origin))
+	return ResultFilter{guard: d, call: call, server: server, card: card, tool: tool,
+		marks: marksForOrigin && call.Caller.Kind != drawbridge.Sandbox, marksForOrigin: marksForOrigin,
+		holds: t.Hold, scans: t.Scan && !t.Hold && d.Scanner != nil}
 }
+
+// MarksForOrigin reports whether the result would be marked for the caller that started the script. For a call that is
+// not one of a script it reports whether the result is marked.
+func (p ResultFilter) MarksForOrigin() bool { return p.marksForOrigin }
 
 // Apply returns the result in the form that the caller gets. If the result is withheld, Apply returns a
 // *drawbridge.Fault.
