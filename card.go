@@ -35,6 +35,9 @@ type Spec struct {
 	// AppOnly is set for a card that only the server's own pages use (MCP Apps, a visibility of ["app"]). Clients may
 	// list and call the card, but must not show it to a model.
 	AppOnly bool
+	// HasPage is set for a tool that names a page, which clients show if the tool is in their list and is called by its
+	// name (MCP Apps).
+	HasPage bool
 }
 
 // A Crossing describes how a call of a card writes to the workspace.

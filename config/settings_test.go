@@ -155,7 +155,8 @@ func TestEachSetting(t *testing.T) {
 		"mcp.tool_discovery.min_score = 0.55":   {Discovery: ToolDiscovery{MinScore: 0.55}},
 		"mcp.tool_discovery.always_include = ['gh__*', 'x']": {Discovery: ToolDiscovery{AlwaysInclude: []string{"gh__*",
 			"x"}}},
-		"mcp.output_schema_hint_bytes = 5": {Discovery: ToolDiscovery{OutputSchemaHintBytes: 5}},
+		"mcp.tool_discovery.direct = ['Claude', 'ci']": {Discovery: ToolDiscovery{Direct: []string{"Claude", "ci"}}},
+		"mcp.output_schema_hint_bytes = 5":             {Discovery: ToolDiscovery{OutputSchemaHintBytes: 5}},
 		"mcp.forward_output_schema = false": {Discovery: ToolDiscovery{ForwardOutputSchema: new(
 			bool)}},
 		"serve.fence = ['Codex', 'ci']":      {SpotlightClients: []string{"Codex", "ci"}},
@@ -242,6 +243,7 @@ var badSettingsCases = map[string]string{
 	"mcp.tool_discovery.min_score = 2":                           `mcp.tool_discovery.min_score must be a number from 0 to 1`,
 	"mcp.tool_discovery.relative_score = 'x'":                    `mcp.tool_discovery.relative_score must be a number from 0 to 1`,
 	"mcp.tool_discovery.always_include = 'x'":                    `mcp.tool_discovery.always_include must be a list of names, such as ["github__*"]`,
+	"mcp.tool_discovery.direct = ['']":                           `mcp.tool_discovery.direct must be a list of names of clients, such as ["claude-ai"]`,
 	"mcp.tool_discovery.always_include = ['[']":                  `mcp.tool_discovery.always_include has "[", which is not a name with * and ?`,
 	"mcp.output_schema_hint_bytes = 'x'":                         `mcp.output_schema_hint_bytes must be a whole number above 0`,
 	"tools.max_tool_calls_per_session = 0":                       `tools.max_tool_calls_per_session must be a whole number above 0`,

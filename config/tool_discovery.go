@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
@@ -28,6 +29,9 @@ type ToolDiscovery struct {
 	MinScore, RelativeScore float64
 	// AlwaysInclude are globs. Tools whose listed name matches one of them are always listed.
 	AlwaysInclude []string
+	// Direct are names of clients that get the list of all tools in every mode: the name that a client declares, in any
+	// letter case, or the name of its token.
+	Direct []string
 	// SearchAbove is a number of tokens. If the definitions of a caller's tools have more tokens, "auto" is "search"
 	// for this caller. Tools in AlwaysInclude are not counted.
 	SearchAbove int
@@ -54,7 +58,7 @@ func discoveryMembers() []discoverySetting {
 			"false lists all tools in every mode, and turns the search off",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFlag(&d.Enabled, v) }},
 		{discoveryTable, "mode", `"direct", "auto", "search" or "code"`, "direct",
-			"the list for external clients: direct has all tools; search has find_tools, call_tool and the tools of always_include; auto is search for callers above search_above, else direct",
+			"the list for external clients: direct has all tools; search has find_tools, call_tool and the tools of always_include; auto is search for callers above search_above, else direct; code has search_tools, describe_tools, run_python and the tools of always_include",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryMode(&d.Mode, v) }},
 		{discoveryTable, "search_above", "tokens", "8000",
 			"auto is search if a caller's definitions have more tokens than this; the tools of always_include are not counted",
@@ -62,6 +66,9 @@ func discoveryMembers() []discoverySetting {
 		{discoveryTable, "always_include", "list of names, with * and ?", "[]",
 			"tools that are always listed, by their listed names",
 			func(d *ToolDiscovery, v configfile.Node) error { return readCardGlobs(&d.AlwaysInclude, v) }},
+		{discoveryTable, "direct", "list of names", "[]",
+			"clients that get the list of all tools in every mode, by the name that they declare or the name of their token",
+			func(d *ToolDiscovery, v configfile.Node) error { return readClientNames(&d.Direct, v) }},
 		{discoveryTable, "top_k", "whole number", "20",
 			"the maximum number of tools found for a question; find_tools shows the first of them in full; 0 lists all tools and turns the search off, as enabled = false does",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryIntOrZero(&d.TopK, v) }},
@@ -128,6 +135,15 @@ func readDiscoveryFraction(to *float64, v configfile.Node) error {
 	if *to = f; f == 0 {
 		*to = -1
 	}
+	return nil
+}
+
+func readClientNames(to *[]string, v configfile.Node) error {
+	names, ok := v.TextValues()
+	if !ok || v.Kind != configfile.List || slices.Contains(names, "") {
+		return errors.New(`must be a list of names of clients, such as ["claude-ai"]`)
+	}
+	*to = names
 	return nil
 }
 

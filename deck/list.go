@@ -27,19 +27,31 @@ func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string
 	return d.applyListMode(s, caller, method), nil
 }
 
+// ListDirect returns the response to tools/list with all tools that the caller may see, in every mode of tool
+// discovery: the list that the caller would get in the mode "direct". Other callers may get a shorter list for the same
+// method, so the result is never shared.
+func (d *Deck) ListDirect(ctx context.Context, caller drawbridge.Caller) List {
+	if d.beforeList != nil {
+		d.beforeList(ctx)
+	}
+	list := d.view.Load().tools.listForCaller(caller)
+	list.CacheHint.Public = list.CacheHint.Public && !d.searcher.MayShorten()
+	return list
+}
+
 // CacheHint returns how long the result of a list method or of server/discover may be cached, and whether several
 // callers may share the cached result. It is the strictest of the hints that the servers in the result sent. The zero
 // hint, which forbids caching, is returned for all other methods, including skills/list.
 func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint {
 	v := d.view.Load()
 	if s := v.indexForMethod(method); s != nil {
-		return s.listForCaller(caller).CacheHint
+		return d.applyListMode(s, caller, method).CacheHint
 	}
 	if method != mcp.MethodDiscover {
 		return drawbridge.CacheHint{}
 	}
 	var groups []itemGroup
-	whole := true
+	whole := !d.searcher.DependsOnClient() // the instructions explain a short list
 	for _, m := range v.servers {
 		hint := drawbridge.CacheHint{}
 		if m.listing != nil {

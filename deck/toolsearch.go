@@ -42,7 +42,11 @@ func (d *Deck) searchView(s *itemIndex, caller drawbridge.Caller) *toolsearch.Ca
 // list, if the list mode requires that. The client can still call tools that are not in the short list.
 func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method string) List {
 	list := s.listForCaller(caller)
-	if method != tools.list || caller.Kind != drawbridge.External || !d.searcher.MayShorten() {
+	if method != tools.list || !d.searcher.MayShorten() {
+		return list
+	}
+	list.CacheHint.Public = list.CacheHint.Public && !d.searcher.DependsOnClient()
+	if !d.searcher.MayShortenFor(caller) {
 		return list
 	}
 	if v := d.searchView(s, caller); v.IsShort() {
@@ -54,7 +58,7 @@ func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method stri
 // shortListHint returns the text about short lists that is put before the instructions. It is empty if the caller sees
 // the full list.
 func (d *Deck) shortListHint(caller drawbridge.Caller) string {
-	if caller.Kind == drawbridge.External && d.searcher.MayShorten() && d.SearchView(caller).IsShort() {
+	if d.searcher.MayShortenFor(caller) && d.SearchView(caller).IsShort() {
 		return d.searcher.ShortListHint()
 	}
 	return ""

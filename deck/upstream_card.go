@@ -47,7 +47,7 @@ func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.
 		case m.HasName("annotations") && spec.Title == "":
 			spec.Title = oneLine(rawjson.Get(m.Value, "title"))
 		case m.HasName("_meta"):
-			spec.AppOnly = isAppOnly(m.Value)
+			spec.AppOnly, spec.HasPage = isAppOnly(m.Value), len(pageURIsOf(definition)) > 0
 		}
 	}
 	spec.Definition = replaceName(definition, "name", spec.Tool, string(name))

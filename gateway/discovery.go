@@ -8,6 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // discoverySettings returns Config.Discovery if it is set, else the discovery settings of the settings file.
@@ -22,7 +23,11 @@ func (r LoadedConfig) discoverySettings() config.ToolDiscovery {
 // determine.
 func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) deck.Discovery {
 	by.MinCosine = d.MinScore
-	return deck.Discovery{
+	var listsAll func(drawbridge.Caller) bool
+	if len(d.Direct) > 0 {
+		listsAll = spotlight.CallerFilter{Clients: d.Direct}.Selects
+	}
+	return deck.Discovery{ListsAll: listsAll,
 		Mode: deck.ListMode(d.Mode), Disabled: d.Enabled != nil && !*d.Enabled, TopK: d.TopK,
 		MinRelativeScore: d.RelativeScore,
 		AlwaysListed:     d.AlwaysInclude, SearchAbove: d.SearchAbove, Index: by,

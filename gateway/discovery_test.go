@@ -18,6 +18,8 @@ import (
 
 const searchOn = "[mcp.tool_discovery]\nmode = \"search\"\nalways_include = [\"up__echo\"]\n"
 
+const codeOn = "[mcp.tool_discovery]\nmode = \"code\"\n"
+
 // byCallTool makes the params of a tool's call those of call_tool.
 func byCallTool(params string) string {
 	raw := json.RawMessage(params)
@@ -101,5 +103,56 @@ func TestTheSDKsClientFindsAndCalls(t *testing.T) {
 	})
 	if err != nil || len(result.Content) != 1 || result.Content[0].(*mcp.TextContent).Text != "hello" {
 		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// TestClientsThatAskForAllToolsGetThem has clients of both generations ask with "drawbridge/direct" in the modes with
+// short lists: the list is byte for byte that of the mode direct, page by page, and its tools can be called. A client
+// that the setting "direct" names gets it without asking.
+func TestClientsThatAskForAllToolsGetThem(t *testing.T) {
+	const all = `{"_meta":{"drawbridge/direct":true}}`
+	const named = `{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"0"}}}`
+	member := func(m protocol.Message) string { return string(rawjson.Get(m.Result, "tools")) }
+	for _, c := range cells {
+		// run_python is listed in the mode direct too where clients may run scripts.
+		direct := newRig(t, plan{server: c.server, upstream: "stdio", settings: "sandbox.clients = true"})
+		want := member(direct.client(t, c.client, "HTTP", allCaps).do(protocol.MethodToolsList, `{}`))
+		direct.stop()
+		for mode, short := range map[string][]string{
+			"search": {"find_tools", "call_tool"},
+			"code":   {"search_tools", "describe_tools", "run_python"},
+		} {
+			settings := "sandbox.clients = true\nmcp.tool_discovery.mode = '" + mode + "'\n"
+			r := newRig(t, plan{server: c.server, upstream: "stdio", settings: settings})
+			exempt := newRig(t, plan{server: c.server, upstream: "stdio",
+				settings: settings + "mcp.tool_discovery.direct = ['Raw']"})
+			for _, door := range []string{"HTTP", "stdio"} {
+				t.Run(c.String()+" "+mode+" "+door, func(t *testing.T) {
+					client := r.client(t, c.client, door, allCaps)
+					if diff := cmp.Diff(want, member(client.do(protocol.MethodToolsList, all))); diff != "" {
+						t.Errorf("asked for all tools (-want +got):\n%s", diff)
+					}
+					for _, params := range []string{`{}`, `{"_meta":{"drawbridge/direct":false}}`, `{"_meta":{"drawbridge/direct":"true"}}`} {
+						list := toolsIn(client.do(protocol.MethodToolsList, params).Result, "tools")
+						if diff := cmp.Diff(short, list[max(0, len(list)-len(short)):]); diff != "" || len(list) > len(short)+1 {
+							t.Errorf("%s: the list is %v", params, list)
+						}
+					}
+					answer := client.call(protocol.MethodToolsCall, toolParams("echo", `{"text":"hello"}`))
+					if text := string(answer.Result); !strings.Contains(text, "hello") {
+						t.Errorf("a listed tool answers %s%s", text, answer.Error)
+					}
+					told := exempt.client(t, c.client, door, allCaps)
+					if diff := cmp.Diff(want, member(told.do(protocol.MethodToolsList, named))); diff != "" {
+						t.Errorf("the client is named (-want +got):\n%s", diff)
+					}
+					if text := rawjson.GetString(told.told, "instructions"); strings.Contains(text, "Most tools are not") {
+						t.Errorf("its instructions are %q", text)
+					}
+				})
+			}
+			r.stop()
+			exempt.stop()
+		}
 	}
 }

@@ -86,6 +86,12 @@ func (s *extensionServer) last() string {
 // capabilities.
 func everyPair(t *testing.T, capabilities string, a, b *extensionServer, test func(t *testing.T, a,
 	b *extensionServer, c *client)) {
+	everyPairWith(t, "", capabilities, a, b, test)
+}
+
+// everyPairWith is everyPair with settings.
+func everyPairWith(t *testing.T, settings, capabilities string, a, b *extensionServer, test func(t *testing.T, a,
+	b *extensionServer, c *client)) {
 	for _, server := range []drawbridge.ProtocolEra{drawbridge.Legacy, drawbridge.Modern} {
 		for _, era := range []drawbridge.ProtocolEra{drawbridge.Legacy, drawbridge.Modern} {
 			t.Run(fmt.Sprintf("%s client, %s server", era, server), func(t *testing.T) {
@@ -102,7 +108,7 @@ func everyPair(t *testing.T, capabilities string, a, b *extensionServer, test fu
 				if strings.HasPrefix(rows[0], `"b"`) {
 					rows[0], rows[1] = rows[1], rows[0]
 				}
-				url := serveConfig(t, `{"servers":{`+strings.Join(rows, ",")+`}}`)
+				url := runGateway(t, `{"servers":{`+strings.Join(rows, ",")+`}}`, settings).url
 				test(t, servers["a"], servers["b"], newClient(t, era, mcp.Version20251125, capabilities,
 					func(hear func(mcp.Message)) line {
 						return dialHTTP(url, era, hear)
@@ -181,6 +187,8 @@ func TestSkillsPassInEveryPair(t *testing.T) {
 	})
 }
 
+// TestAppsPassInEveryPair has hosts of pages, also in the mode code: a tool with a page stays in the list there, so that
+// the host shows its page.
 func TestAppsPassInEveryPair(t *testing.T) {
 	const capabilities = `{"tools":{},"resources":{},"extensions":{"io.modelcontextprotocol/ui":{"n":1.0}}}`
 	server := func(name string) *extensionServer {
@@ -192,29 +200,36 @@ func TestAppsPassInEveryPair(t *testing.T) {
 			mcp.MethodResourcesRead +
 				" ui://page": `{"contents":[{"uri":"ui://page","mimeType":"text/html;profile=mcp-app","text":"` + name +
 				`","_meta":{"ui":{"csp":{}}}}]}`,
-			mcp.MethodToolsCall + " " + name: `{"content":[]}`,
+			mcp.MethodToolsCall + " " + name: `{"content":[]}`, mcp.MethodToolsCall + " show": `{"content":[],"structuredContent":{"n":1.0}}`,
 		}}
 	}
-	everyPair(t, `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`,
-		server("refresh a"), server("refresh b"),
-		func(t *testing.T, a, b *extensionServer, c *client) {
-			wantText(t, "extensions", c.declared("extensions"), `{"io.modelcontextprotocol/ui":{"n":1.0}}`)
-			const q = "ui://drawbridge+b/page"
-			for id, uri := range map[string]string{"a": "ui://page", "b": q} {
-				tools := c.says(mcp.MethodToolsList, `{}`)
-				if want := `{"name":"` + id + `__show","_meta":{"ui":{"resourceUri":"` + uri +
-					`","n":1.0},"ui/resourceUri":"` + uri +
-					`"},"inputSchema":{"type":"object"}}`; !strings.Contains(tools, want) {
-					t.Errorf("%s is not in %s", want, tools)
-				}
-				wantText(t, id+"'s page", c.says(mcp.MethodResourcesRead, `{"uri":"`+uri+`"}`),
-					`{"contents":[{"uri":"`+uri+`","mimeType":"text/html;profile=mcp-app","text":"refresh `+id+
-						`","_meta":{"ui":{"csp":{}}}}]}`)
-				wantText(t, id+"'s page calls", c.says(mcp.MethodToolsCall, `{"name":"refresh `+id+`","arguments":{}}`),
-					`{"content":[]}`)
-			}
-			wantText(t, "b is called", b.last(), `tools/call {"name":"refresh b","arguments":{}}`)
+	apps := `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
+	for mode, settings := range map[string]string{"direct": "", "code": codeOn} {
+		t.Run(mode, func(t *testing.T) {
+			everyPairWith(t, settings, apps, server("refresh a"), server("refresh b"), appsPass)
 		})
+	}
+}
+
+// appsPass is the test of one pair.
+func appsPass(t *testing.T, _, b *extensionServer, c *client) {
+	wantText(t, "extensions", c.declared("extensions"), `{"io.modelcontextprotocol/ui":{"n":1.0}}`)
+	const q = "ui://drawbridge+b/page"
+	for id, uri := range map[string]string{"a": "ui://page", "b": q} {
+		tools := c.says(mcp.MethodToolsList, `{}`)
+		if want := `{"name":"` + id + `__show","_meta":{"ui":{"resourceUri":"` + uri +
+			`","n":1.0},"ui/resourceUri":"` + uri +
+			`"},"inputSchema":{"type":"object"}}`; !strings.Contains(tools, want) {
+			t.Errorf("%s is not in %s", want, tools)
+		}
+		wantText(t, id+"'s page", c.says(mcp.MethodResourcesRead, `{"uri":"`+uri+`"}`),
+			`{"contents":[{"uri":"`+uri+`","mimeType":"text/html;profile=mcp-app","text":"refresh `+id+
+				`","_meta":{"ui":{"csp":{}}}}]}`)
+		wantText(t, id+"'s page calls", c.says(mcp.MethodToolsCall, `{"name":"refresh `+id+`","arguments":{}}`),
+			`{"content":[]}`)
+	}
+	wantText(t, "a tool with a page is called", c.says(mcp.MethodToolsCall, `{"name":"b__show","arguments":{}}`), `{"content":[],"structuredContent":{"n":1.0}}`)
+	wantText(t, "b is called", b.last(), `tools/call {"name":"show","arguments":{}}`)
 }
 
 func TestUnknownExtensionsPassInEveryPair(t *testing.T) {

@@ -64,6 +64,10 @@ const (
 	MetaResume = "drawbridge/resume"
 )
 
+// MetaDirect is the member of _meta in the params of tools/list with which a client requests the list of all tools, in
+// every mode of tool discovery. Its value is true.
+const MetaDirect = "drawbridge/direct"
+
 // The headers of the HTTP transports.
 const (
 	HeaderVersion     = "Mcp-Protocol-Version"

@@ -91,6 +91,10 @@ func (d *fakeDeck) FindCard(_ drawbridge.Caller, name drawbridge.CardName) (draw
 	return drawbridge.Spec{}, false
 }
 
+func (d *fakeDeck) ListDirect(context.Context, drawbridge.Caller) deck.List {
+	return deck.List{Items: d.items["direct"], Version: d.version + 1}
+}
+
 func (d *fakeDeck) List(_ context.Context, _ drawbridge.Caller, method string) (deck.List, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -99,6 +99,11 @@ func (d *town) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 }
 
 // List gives each principal a list of its own.
+func (d *town) ListDirect(_ context.Context, caller drawbridge.Caller) deck.List {
+	list, _ := d.List(context.Background(), caller, "")
+	return list
+}
+
 func (d *town) List(_ context.Context, caller drawbridge.Caller, _ string) (deck.List, error) {
 	item := `{"name":"x","inputSchema":{},"description":` + string(rawjson.Quote(markOf(caller.Principal))) + `}`
 	return deck.List{Items: []json.RawMessage{json.RawMessage(item)}, Version: 1}, nil

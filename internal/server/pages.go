@@ -84,9 +84,18 @@ func listMember(method string) string {
 	return "tools"
 }
 
+// requestedList returns the list of a list method. A client requests the list of all tools with mcp.MetaDirect.
+func (s *Server) requestedList(ctx context.Context, caller drawbridge.Caller, method string,
+	params json.RawMessage) (deck.List, error) {
+	if method == mcp.MethodToolsList && string(rawjson.Get(params, "_meta", mcp.MetaDirect)) == "true" {
+		return s.deck.ListDirect(ctx, caller), nil
+	}
+	return s.deck.List(ctx, caller, method)
+}
+
 // list responds to a list method with one page.
 func (s *Server) list(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage) reply {
-	l, err := s.deck.List(ctx, caller, method)
+	l, err := s.requestedList(ctx, caller, method, params)
 	if err != nil {
 		return s.errorReply(ctx, caller, method, params, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -141,5 +142,31 @@ func BenchmarkList(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.list(b.Context(), owner, mcp.MethodToolsList, nil)
+	}
+}
+
+// TestAllToolsAreListedToWhoAsks shows that each page of the direct list must be asked for, and that other lists have
+// none.
+func TestAllToolsAreListedToWhoAsks(t *testing.T) {
+	d := newFakeDeck()
+	d.setTools(tools("short")...)
+	d.items["direct"] = tools("a", "b", "c")
+	s := newServer(t, d, Options{PageSize: 2})
+	ask := func(method, params string) string {
+		return string(s.list(t.Context(), owner, method, json.RawMessage(params)).body)
+	}
+	const direct = `{"_meta":{"drawbridge/direct":true}`
+	first := ask(mcp.MethodToolsList, direct+"}")
+	cursor := `,"cursor":` + string(rawjson.Get([]byte(first), "nextCursor")) + "}"
+	for what, got := range map[string][2]string{
+		"the first page": {first, `"name":"b"`}, "the second page": {ask(mcp.MethodToolsList, direct+cursor), `"name":"c"`},
+		"without": {ask(mcp.MethodToolsList, `{}`), `"name":"short"`}, "prompts": {ask(mcp.MethodPromptsList, direct+"}"), `"prompts":[`},
+	} {
+		if !strings.Contains(got[0], got[1]) {
+			t.Errorf("%s: %s", what, got[0])
+		}
+	}
+	if r := s.list(t.Context(), owner, mcp.MethodToolsList, json.RawMessage("{"+cursor[1:])); r.fault == nil {
+		t.Errorf("a cursor of the other list: %s", r.body)
 	}
 }

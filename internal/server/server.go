@@ -49,6 +49,8 @@ type DeckCalls interface {
 type DeckLists interface {
 	// List returns the items that a caller may see, for a list method such as "tools/list".
 	List(ctx context.Context, caller drawbridge.Caller, method string) (deck.List, error)
+	// ListDirect returns all tools that a caller may see, also if List returns a short list of tools.
+	ListDirect(ctx context.Context, caller drawbridge.Caller) deck.List
 	// CacheHint returns the caching hint for the response to a list method or server/discover.
 	CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint
 	// Instructions and Capabilities return parts of the first response to a client.

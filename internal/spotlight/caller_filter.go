@@ -8,7 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A CallerFilter selects callers whose results are marked as foreign text. The zero value selects no caller.
+// A CallerFilter selects callers by their transport and name: those whose results are marked as foreign text, and those
+// that are listed all tools. The zero value selects no caller.
 type CallerFilter struct {
 	// HTTP selects every caller of the HTTP endpoint.
 	HTTP bool

@@ -52,6 +52,8 @@ type Options struct {
 	MinRelativeScore float64
 	// AlwaysListed contains glob patterns. Tools with matching names are pinned: they are always listed.
 	AlwaysListed []string
+	// ListsAll selects external clients that get the list of all tools in every mode; nil selects none.
+	ListsAll func(drawbridge.Caller) bool
 	// SearchAbove is the limit for the mode Auto. If the definitions of the tools that are not pinned have more
 	// tokens, callers get the short list. 0 means DefaultSearchAbove.
 	SearchAbove int
@@ -142,6 +144,15 @@ func New(o Options) *Finder {
 // names find_tools and call_tool are reserved for the search tools.
 func (f *Finder) MayShorten() bool { return f.options.Mode != "" && f.options.Mode != Direct }
 
+// MayShortenFor reports whether the caller is an external client that may get the short list.
+func (f *Finder) MayShortenFor(caller drawbridge.Caller) bool {
+	return caller.Kind == drawbridge.External && f.MayShorten() &&
+		(f.options.ListsAll == nil || !f.options.ListsAll(caller))
+}
+
+// DependsOnClient reports whether clients with the same rights may get different lists.
+func (f *Finder) DependsOnClient() bool { return f.options.ListsAll != nil }
+
 // ServesCaller reports whether the caller can call find_tools and call_tool. In the mode Direct, only agents can,
 // unless Options.Disabled is set.
 func (f *Finder) ServesCaller(caller drawbridge.Caller) bool {
@@ -209,10 +220,11 @@ func (f *Finder) usesShortList(key string, tokens int) bool {
 }
 
 // isPinned reports whether a tool is always listed by tools/list, even if the other tools must be searched for. This
-// includes tools that are hidden from models: clients call them for their user interface, and they cost no tokens.
+// includes tools that are hidden from models: clients call them for their user interface, and they cost no tokens. In
+// the mode Code it includes tools with a page, because no page is shown for a call by a script.
 func (f *Finder) isPinned(s drawbridge.Spec) bool {
-	isRunPython := f.options.Mode == Code && s.Server == "" && s.Name == RunPythonName
-	return isRunPython || s.AppOnly || slices.ContainsFunc(f.options.AlwaysListed, func(glob string) bool {
+	inCode := f.options.Mode == Code && (s.HasPage || s.Server == "" && s.Name == RunPythonName)
+	return inCode || s.AppOnly || slices.ContainsFunc(f.options.AlwaysListed, func(glob string) bool {
 		ok, err := path.Match(glob, string(s.Name))
 		return ok && err == nil
 	})
