@@ -46,6 +46,17 @@ func (r recorded) needs() (groups [][]string) {
 // or the sample.
 func recordings(t testing.TB) (tools map[string]drawbridge.Spec, order []string, tasks []recorded) {
 	t.Helper()
+	from, to := filepath.Join("testdata", "tools.jsonl.gz"), filepath.Join("testdata", "tasks.jsonl")
+	if dir := os.Getenv("TOKENS_DATA"); dir != "" {
+		from, to = filepath.Join(dir, "tools.jsonl"), filepath.Join(dir, "queries.jsonl")
+	}
+	return readRecordings(t, from, to)
+}
+
+// readRecordings reads tools and tasks from two files.
+func readRecordings(t testing.TB, from, to string) (tools map[string]drawbridge.Spec, order []string,
+	tasks []recorded) {
+	t.Helper()
 	lines := func(path string, each func([]byte)) {
 		f, err := os.Open(path)
 		if err != nil {
@@ -66,10 +77,6 @@ func recordings(t testing.TB) (tools map[string]drawbridge.Spec, order []string,
 			t.Fatal(s.Err())
 		}
 	}
-	from, to := filepath.Join("testdata", "tools.jsonl.gz"), filepath.Join("testdata", "tasks.jsonl")
-	if dir := os.Getenv("TOKENS_DATA"); dir != "" {
-		from, to = filepath.Join(dir, "tools.jsonl"), filepath.Join(dir, "queries.jsonl")
-	}
 	tools = map[string]drawbridge.Spec{}
 	lines(from, func(line []byte) {
 		server, own, text := rawjson.GetString(line, "server"), rawjson.GetString(line, "name"),
@@ -87,8 +94,7 @@ func recordings(t testing.TB) (tools map[string]drawbridge.Spec, order []string,
 		}
 		order = append(order, id)
 	})
-	digest := func(id string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(id))) }
-	slices.SortFunc(order, func(a, b string) int { return cmp.Compare(digest(a), digest(b)) })
+	sortByDigest(order)
 	lines(to, func(line []byte) {
 		var r recorded
 		if err := json.Unmarshal(line, &r); err != nil {
@@ -97,6 +103,12 @@ func recordings(t testing.TB) (tools map[string]drawbridge.Spec, order []string,
 		tasks = append(tasks, r)
 	})
 	return tools, order, tasks
+}
+
+// sortByDigest orders ids by chance, always in the same way.
+func sortByDigest(ids []string) {
+	digest := func(id string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(id))) }
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(digest(a), digest(b)) })
 }
 
 // deckFor returns a deck of so many tools, those that the tasks need among them.

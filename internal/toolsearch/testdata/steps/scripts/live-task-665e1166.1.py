@@ -1,0 +1,1 @@
+print(str(tools.wikipedia.get_article(title="Llullaillaco"))[:3000])
