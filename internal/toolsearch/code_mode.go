@@ -49,23 +49,29 @@ func describeToolsDefinition() json.RawMessage {
 		`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
 }
 
-// runPythonDefinition returns the definition of run_python with the servers whose tools scripts can call.
+// maxServerTokens is the maximum number of tokens of the servers' names in the description of run_python. The
+// descriptions of the three tools have fewer than 400 tokens with it.
+const maxServerTokens = 90
+
+// runPythonDefinition returns the definition of run_python with the servers whose tools scripts can call. It depends on
+// the names of the servers only, so that it stays the same when their tools change.
 func (v *CardView) runPythonDefinition(definition json.RawMessage) json.RawMessage {
-	names, counts, _ := v.unlistedServers()
+	names, _, _ := v.unlistedServers()
 	if len(names) == 0 {
 		return definition
 	}
 	var b strings.Builder
-	b.WriteString(rawjson.GetString(definition, "description"))
-	b.WriteString("\n\nServers, with the numbers of their tools: ")
-	for i, name := range names[:min(len(names), maxServers)] {
+	b.WriteString(rawjson.GetString(definition, "description") + "\n\nServers: ")
+	left := maxServerTokens
+	for i, name := range names {
+		if left -= EstimateTokens([]byte(name + ", ")); left < 0 {
+			b.WriteString(" and " + pluralize(len(names)-i, "server", "servers") + " more")
+			break
+		}
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s (%d)", name, counts[i])
-	}
-	if more := len(names) - maxServers; more > 0 {
-		b.WriteString(" and " + pluralize(more, "server", "servers") + " more")
+		b.WriteString(name)
 	}
 	return rawjson.Apply(definition, rawjson.Put(rawjson.Quote(b.String()), "description"))
 }

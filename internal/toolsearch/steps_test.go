@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
@@ -31,6 +32,7 @@ type recordedResult struct {
 // A madeCall is a call of a script with its result.
 type madeCall struct {
 	id        string // of the tool
+	line      int    // of the script
 	arguments json.RawMessage
 	result    string
 }
@@ -103,7 +105,7 @@ func (h *recordedHost) Call(_ context.Context, call sandbox.ToolCall) sandbox.Re
 			return sandbox.Reply{Err: errors.Join(err, fmt.Errorf("%s: result %d for %s", id, at, call.Arguments))}
 		}
 		h.mu.Lock()
-		h.calls[len(h.calls)] = madeCall{id, bytes.Clone(call.Arguments), h.results[at].Text}
+		h.calls[len(h.calls)] = madeCall{id, call.Line, bytes.Clone(call.Arguments), h.results[at].Text}
 		h.mu.Unlock()
 		return sandbox.Reply{Result: rawjson.Apply(nil, rawjson.Put(append(rawjson.AppendQuoted([]byte(
 			`[{"type":"text","text":`), h.results[at].Text), '}', ']'), "content"))}
@@ -161,7 +163,7 @@ func runScripts(t testing.TB, tools map[string]drawbridge.Spec, tasks []recorded
 			if o.Error != nil {
 				t.Errorf("%s.%d: %s\n%s", task.ID, n+1, o.Error.Message, o.Error.Traceback)
 			}
-			run := scriptRun{code: code, shown: o.Stdout + string(o.Value) + o.Repr}
+			run := scriptRun{code: code, shown: cards.FormatOutcome(o)}
 			for i := range h.calls {
 				run.calls = append(run.calls, h.calls[i])
 			}
