@@ -97,7 +97,7 @@ func TestInspectorRunsAScript(t *testing.T) {
 	id := waitingID(t, run)
 	shown, err := run("ask", "show", id).CombinedOutput()
 	if err != nil || !strings.Contains(string(shown), `"content": "50 files, 1225 in all"`) ||
-		!strings.Contains(string(shown), "in the order in which they are sent: 1") {
+		!strings.Contains(string(shown), "The script makes 1 call of 1 tool") {
 		t.Errorf("ask show: %s, %v", shown, err)
 	}
 	if out, err := run("ask", "allow", id).CombinedOutput(); err != nil {
