@@ -81,6 +81,7 @@ type scriptHost struct {
 var (
 	_ sandbox.Directory = (*scriptHost)(nil)
 	_ sandbox.Collector = (*scriptHost)(nil)
+	_ sandbox.Repeater  = (*scriptHost)(nil)
 )
 
 func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec, in runPythonInput,
@@ -197,6 +198,13 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	id := strconv.Itoa(h.nextID)
 	h.pending[id] = collected
 	return sandbox.Reply{Pending: id, Tool: string(name)}
+}
+
+// Repeat implements [sandbox.Repeater]. Whether the earlier result was foreign text is not recorded, so it counts as such.
+func (h *scriptHost) Repeat(context.Context, sandbox.ToolCall) {
+	if h.run.Caller.Kind != drawbridge.Author {
+		h.foreign.Store(true)
+	}
 }
 
 // notifyProgress sends a progress notification with a text, if the client of run_python requested them.

@@ -132,9 +132,9 @@ func TestCallsThatAGrantCovers(t *testing.T) {
 	if diff := cmp.Diff([]string{`x__once {"n":1}`, `x__once {"n":2}`}, s.sent); diff != "" {
 		t.Errorf("sent before the approval (-want +got):\n%s", diff)
 	}
-	h.Flush(ctx, pending[2:], noPause)
+	h.Flush(ctx, pending[2:], plainBatch{})
 	last := h.Call(ctx, sandbox.ToolCall{Name: "x.once"})
-	h.Flush(ctx, []string{last.Pending}, noPause)
+	h.Flush(ctx, []string{last.Pending}, plainBatch{})
 	var allowed []int
 	for _, a := range s.approvals {
 		allowed = append(allowed, a.Allowed["x__once"])

@@ -278,17 +278,25 @@ func (r *recorder) look(ctx context.Context, number int, ask func() []byte) []by
 	return reply
 }
 
-// call answers a call: from the journal, or by send.
-func (r *recorder) call(ctx context.Context, number int, send func() scriptReply) scriptReply {
+// repeated returns the recorded reply to a call; ok is false for a call that must be sent.
+func (r *recorder) repeated(number int) (reply scriptReply, ok bool) {
 	if r == nil {
-		return send()
+		return scriptReply{}, false
 	}
 	switch c := r.calls[number]; {
 	case !c.called:
 	case c.reply == nil:
-		return replyTo(Reply{Err: errOutcomeUnknown})
+		return replyTo(Reply{Err: errOutcomeUnknown}), true
 	case c.reply.Pending == "" || c.approved:
-		return *c.reply
+		return *c.reply, true
+	}
+	return scriptReply{}, false
+}
+
+// call answers a call that was not made before.
+func (r *recorder) call(ctx context.Context, number int, send func() scriptReply) scriptReply {
+	if r == nil {
+		return send()
 	}
 	return r.recordCall(ctx, number, callEntry, replyEntry, send)
 }

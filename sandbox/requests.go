@@ -175,6 +175,12 @@ func (r *requests) call(ctx context.Context, c ToolCall, number int) scriptReply
 	if ctx.Err() != nil {
 		return replyTo(Reply{Err: errors.New("the run has ended")})
 	}
+	if reply, ok := r.recorder.repeated(number); ok {
+		if host, ok := r.host.(Repeater); ok {
+			host.Repeat(ctx, c)
+		}
+		return reply
+	}
 	return r.recorder.call(ctx, number, func() scriptReply {
 		reply := r.host.Call(ctx, c)
 		if reply.Pending != "" && reply.Err == nil {

@@ -150,6 +150,12 @@ type Batch interface {
 	Send(ctx context.Context, id string, send func() Reply) Reply
 }
 
+// A Repeater is a [Host] that is told of the calls of a repeated run that are answered from its [Journal].
+type Repeater interface {
+	Host
+	Repeat(ctx context.Context, call ToolCall)
+}
+
 // A Directory is a [Host] in which scripts can look for tools.
 type Directory interface {
 	Host
