@@ -213,6 +213,18 @@ var schema = [...]string{
 	);`,
 	`ALTER TABLE grants ADD COLUMN max_uses BIGINT NOT NULL DEFAULT 0; -- 0 for none
 	ALTER TABLE grants ADD COLUMN pattern TEXT NOT NULL DEFAULT '';   -- of the arguments, if there is a maximum`,
+	`CREATE TABLE learned_outputs (
+		row        TEXT NOT NULL,   -- the hash of the configuration
+		tool       TEXT NOT NULL,   -- the server's own name
+		server     TEXT NOT NULL,
+		definition TEXT NOT NULL,   -- the hash of the tool's definition
+		version    BIGINT NOT NULL, -- from 1; increases with each other definition
+		schema     BLOB NOT NULL,   -- types and names, no values
+		results    BIGINT NOT NULL, -- that it was learned from
+		at         BIGINT NOT NULL, -- the last change, milliseconds since 1970
+		PRIMARY KEY (row, tool)
+	);
+	CREATE INDEX learned_outputs_at ON learned_outputs (at);`,
 }
 
 // migrate applies the missing steps of schema in one transaction. If no step is missing, migrate does not write. It

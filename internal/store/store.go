@@ -6,6 +6,7 @@
 //   - the last listing and status of each server
 //   - secrets that several processes share
 //   - vectors of the texts of tools
+//   - output types that were learned from the results of tools
 //
 // A store is an SQL database. If the location of the store is a path, the database is a SQLite file, which several
 // processes may create, open and write concurrently. If the location is a postgres:// URL, the database is on a

@@ -34,12 +34,13 @@ type StateStore interface {
 }
 
 // VettedListings contains the methods of a store for the results of vetting, which is the check of listings. It also
-// contains the methods for the list of tools that was saved first for a configuration row.
+// contains the methods for the list of tools that was saved first for a configuration row, and for learned outputs.
 type VettedListings interface {
 	SaveVetted(ctx context.Context, vetted map[string][]byte) error
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
 		[]json.RawMessage, error)
 	ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error)
+	LearnedOutputs
 }
 
 // DecisionStore contains the methods of a store for decisions of people.
@@ -116,6 +117,8 @@ func RunStoreTests(t *testing.T, fresh func(t *testing.T) OpenStore) {
 		{"ApprovalsAreOnesOwn", testApprovalsAreOnesOwn},
 		{"Vetted", testVetted},
 		{"FirstTools", testFirstTools},
+		{"LearnedOutputs", testLearnedOutputs},
+		{"LearnedOutputsOneAfterTheOther", testLearnedOutputsOneAfterTheOther},
 		{"Secret", testSecret},
 		{"Clients", testClients},
 		{"Pins", testPins},
