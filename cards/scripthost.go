@@ -39,6 +39,8 @@ type ScriptTools interface {
 	UseGrant(ctx context.Context, a deck.ScriptApproval) (answer deck.ApprovalAnswer, granted bool, err error)
 	// Find returns the tools that match a query best, the best first. It waits as Tools does.
 	Find(ctx context.Context, caller drawbridge.Caller, query string, limit int) []drawbridge.Spec
+	// LearnedOutput returns the output type that was learned for a tool without an output schema.
+	LearnedOutput(ctx context.Context, caller drawbridge.Caller, name drawbridge.CardName) (deck.LearnedOutput, bool)
 }
 
 // A scriptHost answers the requests of one script. Its caller has the kind Sandbox and the rights of the caller that
@@ -448,9 +450,14 @@ func (h *scriptHost) Describe(ctx context.Context, name string) (json.RawMessage
 		Description string              `json:"description"`
 		Input       json.RawMessage     `json:"input_schema"`
 		Output      json.RawMessage     `json:"output_schema,omitempty"`
+		// LearnedFrom is the number of results that Output was learned from; 0 if Output is of the definition.
+		LearnedFrom int `json:"output_schema_learned_from,omitempty"`
 	}{
 		Name: spec.Name, Description: rawjson.GetString(spec.Definition, "description"),
 		Input: rawjson.Get(spec.Definition, "inputSchema"), Output: rawjson.Get(spec.Definition, "outputSchema"),
+	}
+	if out, ok := h.tools.LearnedOutput(ctx, h.call.Caller, spec.Name); ok {
+		described.Output, described.LearnedFrom = out.Schema, out.Results
 	}
 	return json.Marshal(described)
 }

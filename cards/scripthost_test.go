@@ -39,6 +39,14 @@ func (s *stage) Tools(context.Context, drawbridge.Caller, bool) []drawbridge.Spe
 
 func (s *stage) Find(context.Context, drawbridge.Caller, string, int) []drawbridge.Spec { return nil }
 
+func (s *stage) LearnedOutput(_ context.Context, caller drawbridge.Caller, name drawbridge.CardName) (
+	deck.LearnedOutput, bool) {
+	if caller.Kind != drawbridge.Sandbox || name != "x__once" {
+		return deck.LearnedOutput{}, false
+	}
+	return deck.LearnedOutput{Schema: json.RawMessage(`{"type":"string"}`), Results: 3, Version: 2}, true
+}
+
 func (s *stage) Approve(_ context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error) {
 	s.approvals = append(s.approvals, a)
 	return deck.ApprovalAnswer{}, s.refuse
@@ -290,6 +298,21 @@ func TestACauseIsForThePersonOnly(t *testing.T) {
 		text := runFault(t.Context(), drawbridge.Caller{Kind: kind}, cause).Error()
 		if strings.Contains(text, "/home/ada") != shown {
 			t.Errorf("%v is told %s", kind, text)
+		}
+	}
+}
+
+// TestDescribe has a tool with a learned output, one without, and one that the script may not call.
+func TestDescribe(t *testing.T) {
+	h, ctx := openHost(t, &stage{}, "x__once", "x__free")
+	for name, want := range map[string]string{
+		"x.once":  `{"name":"x__once","description":"","input_schema":null,"output_schema":{"type":"string"},"output_schema_learned_from":3}`,
+		"x__free": `{"name":"x__free","description":"","input_schema":null}`,
+		"x.twice": "",
+	} {
+		got, err := h.Describe(ctx, name)
+		if diff := cmp.Diff(want, string(got)); diff != "" || (err != nil) != (want == "") {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package deck
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
@@ -152,6 +153,10 @@ type callTarget struct {
 	edits []rawjson.Edit
 	// ownArguments maps the listed names of arguments to the server's names, for names that differ.
 	ownArguments map[string]string
+	// sampler selects results to learn the output type from; nil for a target that has none to learn. definition is the
+	// tool's definition with the server's own name.
+	sampler    *outputSampler
+	definition json.RawMessage
 	// heldReason and nextStep are set for a target that must not be called until a person decides on it. paramsErr is
 	// set if the deck did not issue the request state in the params, or if an argument has an unlisted name. In both
 	// cases the call is refused after the guards have decided.
@@ -161,7 +166,7 @@ type callTarget struct {
 
 func (it *item) asTarget() callTarget {
 	return callTarget{spec: it.spec, kind: it.kind, ownName: it.spec.Tool, ownArguments: it.offer.ownArguments,
-		heldReason: it.offer.heldReason, nextStep: it.offer.nextStep}
+		sampler: it.sampler, definition: it.offer.Raw, heldReason: it.offer.heldReason, nextStep: it.offer.nextStep}
 }
 
 // withOwnName returns the target for a call in which the caller used the name said. If said is not the server's own

@@ -38,7 +38,7 @@ func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
 
 // guardResult applies the filter of the call to the result. The filter leaves the result unchanged, marks its texts as
 // foreign, or withholds the result. For a withheld result, guardResult returns a *[drawbridge.Fault], and the caller
-// gets no result.
+// gets no result. From a result that is not withheld the deck may learn the output type of the tool.
 func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
 	filter := s.filter
 	if s.target.card != nil && s.result.Foreign {
@@ -46,7 +46,10 @@ func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
 		filter = d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, string(s.target.spec.Name), s.target.filterName(),
 			spotlight.ResultTreatment{Mark: &yes, Scan: d.scanForeignCards})
 	}
-	s.result.Raw, err = filter.Apply(ctx, s.result.Raw)
+	result := s.result.Raw
+	if s.result.Raw, err = filter.Apply(ctx, result); err == nil {
+		d.learnOutput(s, result)
+	}
 	return err
 }
 

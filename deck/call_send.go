@@ -47,7 +47,8 @@ func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	}
 	switch {
 	case s.target.searches:
-		s.result = d.SearchView(s.call.Caller).AnswerSearch(ctx, s.params.Name, s.params.Arguments)
+		s.result = d.SearchView(s.call.Caller).AnswerSearch(ctx, s.params.Name, s.params.Arguments,
+			func(name drawbridge.CardName) (LearnedOutput, bool) { return d.LearnedOutput(ctx, s.call.Caller, name) })
 	case s.target.card != nil:
 		s.result, err = d.runCard(ctx, s.target, s.sent)
 	default:

@@ -185,6 +185,8 @@ type Options struct {
 	ResultScanner *ResultScanner
 	// ScanForeignCards makes ResultScanner also examine the results of each [ForeignCard].
 	ScanForeignCards bool
+	// OutputLearner learns the output types of servers' tools that have no output schema; nil learns none.
+	OutputLearner *OutputLearner
 	// ReadTrail stores which servers' results each run has received; if it is nil, nothing is stored.
 	ReadTrail *ReadTrail
 	// MaxTools limits the enrolled tools of a server that has no limit of its own; 0 means DefaultMaxTools.

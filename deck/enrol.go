@@ -38,6 +38,7 @@ type Deck struct {
 	guards           *guardChain
 	interceptors     []Interceptor
 	scanForeignCards bool
+	outputs          *OutputLearner // nil learns nothing
 	// If approver is nil, calls that need an approval are refused.
 	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
@@ -89,6 +90,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	}
 	d.guards = newGuardChain(o.Guards, d.log)
 	d.interceptors, d.scanForeignCards = slices.Clone(o.Interceptors), o.ScanForeignCards
+	d.outputs = o.OutputLearner
 	if d.now == nil {
 		d.now = time.Now
 	}

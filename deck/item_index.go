@@ -38,6 +38,8 @@ type item struct {
 	// late is set if the item was added by a later listing than the server's first one. Late items have a lower
 	// priority for names; see nameRank.
 	late bool
+	// sampler is set for a server's tool without an output schema.
+	sampler *outputSampler
 	// pageURIs are the server's URIs of the pages that the tool names.
 	pageURIs []string
 	// inside is set for one of Drawbridge's own tools in [Options].Tools, which are visible only to some callers; see

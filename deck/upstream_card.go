@@ -18,6 +18,8 @@ type callSender interface {
 type upstreamCard struct {
 	upstream callSender
 	spec     drawbridge.Spec
+	// hasOutputSchema reports whether the tool's definition has an output schema.
+	hasOutputSchema bool
 }
 
 var _ drawbridge.Card = upstreamCard{}
@@ -36,6 +38,7 @@ func (b upstreamCard) Run(ctx context.Context, call drawbridge.Call) (drawbridge
 func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.CardName,
 	definition json.RawMessage) upstreamCard {
 	spec := drawbridge.Spec{Name: name, Server: server, Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)}}
+	card := upstreamCard{upstream: up}
 	for m := range rawjson.Members(definition) {
 		switch {
 		case m.HasName("name"):
@@ -46,12 +49,15 @@ func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.
 			spec.Summary = oneLine(m.Value)
 		case m.HasName("annotations") && spec.Title == "":
 			spec.Title = oneLine(rawjson.Get(m.Value, "title"))
+		case m.HasName("outputSchema"):
+			card.hasOutputSchema = string(m.Value) != "null"
 		case m.HasName("_meta"):
 			spec.AppOnly, spec.HasPage = isAppOnly(m.Value), len(pageURIsOf(definition)) > 0
 		}
 	}
 	spec.Definition = replaceName(definition, "name", spec.Tool, string(name))
-	return upstreamCard{up, spec}
+	card.spec = spec
+	return card
 }
 
 // replaceName returns the object with the value of its member set to name. own is the present value; if it equals name,

@@ -196,6 +196,9 @@ func (mk itemMaker) makeItem(k itemKind, server drawbridge.ServerID, o offeredIt
 		card := newUpstreamCard(mk.upstream, server, it.names[0], o.Raw)
 		card.spec.Tool, card.spec.Sandbox = o.ownName, !o.notForScripts
 		it.card, it.spec = card, card.spec
+		if !card.hasOutputSchema {
+			it.sampler = &outputSampler{}
+		}
 		it.pageURIs = pageURIsOf(o.Raw)
 		return it
 	case prompts:

@@ -318,7 +318,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
-		ResultScanner: g.shared.scanner, ScanForeignCards: g.scansForeignTexts(),
+		ResultScanner: g.shared.scanner, OutputLearner: g.shared.outputs, ScanForeignCards: g.scansForeignTexts(),
 		Discovery: deckDiscovery(discovery,
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,

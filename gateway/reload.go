@@ -54,7 +54,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 			set.Servers = append(set.Servers, row)
 		}
 	}
-	before := g.set.Settings
+	before, rows := g.set.Settings, g.set.Servers
 	before.Rules = set.Settings.Rules
 	set.Settings = before
 	ruled := !reflect.DeepEqual(r.rules(), LoadedConfig{config: g.config, set: g.set}.rules())
@@ -69,7 +69,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 		g.recordRulesChange(r.rules())
 	}
 	g.updateOwnFiles()
-	return changes, errors.Join(err, g.recheckPins(ctx), g.revetLocked(ctx))
+	return changes, errors.Join(err, g.forgetOutputs(ctx, rows), g.recheckPins(ctx), g.revetLocked(ctx))
 }
 
 // Relist requests the lists of the named servers again, or of all servers if none is named. It is needed because a

@@ -92,6 +92,12 @@ func (t scriptTools) Find(ctx context.Context, caller drawbridge.Caller, query s
 	return specs
 }
 
+// LearnedOutput implements [cards.ScriptTools].
+func (t scriptTools) LearnedOutput(ctx context.Context, caller drawbridge.Caller, name drawbridge.CardName) (
+	deck.LearnedOutput, bool) {
+	return t.g.deck.LearnedOutput(ctx, caller, name)
+}
+
 // newRunPythonCard returns the card that runs scripts.
 func (g *Gateway) newRunPythonCard() drawbridge.Card {
 	return cards.NewRunPythonCard(scriptRunner{g.shared}, scriptTools{g}, scriptRuns{g.shared}, scriptLimits(g.set.Settings.Sandbox))

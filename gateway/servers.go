@@ -109,7 +109,8 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 	if !slices.ContainsFunc(g.set.Servers, mounted) {
 		return unknownServer(id)
 	}
-	g.set.Servers = slices.DeleteFunc(slices.Clone(g.set.Servers), mounted)
+	before := g.set.Servers
+	g.set.Servers = slices.DeleteFunc(slices.Clone(before), mounted)
 	if err := g.enroller.configure(ctx, g.deckMembers(), nil); err != nil {
 		return storeFault(fmt.Sprintf("detach %s", id), err)
 	}
@@ -121,7 +122,7 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 	}
 	select {
 	case <-gone:
-		return nil
+		return g.forgetOutputs(ctx, before)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

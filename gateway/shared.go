@@ -17,6 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/server"
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 	"github.com/drawbridge-mcp/drawbridge/llm"
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
@@ -41,6 +42,8 @@ type Shared struct {
 	audit *store.AuditWriter
 	// scanner examines results after they were passed on to the caller.
 	scanner *spotlight.ResultScanner
+	// outputs learns the output types of tools from their results.
+	outputs *toolsearch.OutputLearner
 	// jobs are the commands that Drawbridge's own tools run.
 	jobs *cards.Jobs
 	// scripts runs Python scripts; nil if scriptsErr is set.
@@ -110,6 +113,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		trustAccounts: accounts, audit: a,
 		pinChecker: pins,
 		scanner:    spotlight.NewResultScanner(sanitiser.FlagText, newFlaggedResults(db, a, vault), c.Logger),
+		outputs:    newOutputLearner(db, sanitiser, vault, c.Logger),
 		vetted:     newVettedCache(sanitiser),
 		jobs:       cards.NewJobs(newShell(config.DeckSettings{})),
 	}, nil
@@ -259,6 +263,7 @@ func (g *Shared) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.pool.Run(ctx) })
 	group.Go(func() error { return g.scanner.Run(ctx) })
+	group.Go(func() error { return g.outputs.Run(ctx) })
 	if g.trustAccounts != nil {
 		group.Go(func() error { return g.trustAccounts.Run(ctx) })
 	}
@@ -274,7 +279,8 @@ func (g *Shared) Run(ctx context.Context) error {
 // Close stops the running commands and scripts, examines the queued results, writes the pending audit records and trust events, and
 // closes the models and the store.
 func (g *Shared) Close() error {
-	return errors.Join(g.jobs.Close(), g.closeSandbox(), g.closeScanner(), g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
+	return errors.Join(g.jobs.Close(), g.closeSandbox(), g.closeScanner(), g.outputs.Close(g.closing),
+		g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
 }
 
 // flushTrust writes the pending trust events of servers to the store.

@@ -161,7 +161,8 @@ type Directory interface {
 	Host
 	// Search returns an object {"tools": [{"name", "summary"}, ...]}.
 	Search(ctx context.Context, query string, limit int) (json.RawMessage, error)
-	// Describe returns an object with "name", "description", "input_schema" and "output_schema".
+	// Describe returns an object with "name", "description", "input_schema" and "output_schema". If the output schema was
+	// learned from results, "output_schema_learned_from" is their number.
 	Describe(ctx context.Context, name string) (json.RawMessage, error)
 	// Names returns the names of all tools that the script may call.
 	Names(ctx context.Context) ([]string, error)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -45,7 +46,24 @@ func (r *Service) RemoveServer(ctx context.Context, id drawbridge.ServerID, scop
 		c.Notes = append(c.Notes, err.Error())
 	}
 	r.reloadAfter(ctx, &c)
+	if err := r.forgetLearnedOutputs(ctx, row); err != nil {
+		c.Notes = append(c.Notes, fmt.Sprintf("what was learned from its results is still stored: %v", err))
+	}
 	return c, nil
+}
+
+// forgetLearnedOutputs deletes what was learned from the results of a removed row, unless another row has the same
+// configuration.
+func (r *Service) forgetLearnedOutputs(ctx context.Context, row config.Server) error {
+	roll, err := r.ReadServers(ctx)
+	if err != nil || slices.Contains(config.ServerHashes(roll.Servers), row.Hash) {
+		return err
+	}
+	db, err := r.openStore(ctx, roll.Configuration, false)
+	if err != nil || db == nil {
+		return err
+	}
+	return errors.Join(db.ForgetLearnedOutputs(ctx, []string{row.Hash}), db.Close())
 }
 
 // removableRow returns the row that RemoveServer removes, or the error of RemoveServer.

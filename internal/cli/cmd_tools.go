@@ -131,8 +131,11 @@ func (a *app) printMissingServers(list command.ToolList, atHub bool) error {
 func (a *app) toolsShowCommand() *cobra.Command {
 	var asJSON, own bool
 	cmd := &cobra.Command{
-		Use:     "show NAME",
-		Short:   "Show one tool: its description and its arguments",
+		Use:   "show NAME",
+		Short: "Show one tool: its description, its arguments and its output",
+		Long: `Show one tool: its description, its schemas and its annotations. If its definition has
+no output schema, the type of the output is shown as it was learned from earlier results:
+names and types of members, no values. With --json it is in "_meta".`,
 		Example: "  drawbridge tools show fs__read_text_file",
 		Args:    exactArgs(1, "the name of one tool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -142,10 +145,14 @@ func (a *app) toolsShowCommand() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					_, err := safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(tool.Spec().Definition)))
+					shown, err := toolJSON(tool)
+					if err != nil {
+						return err
+					}
+					_, err = safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(shown)))
 					return err
 				}
-				return printCard(a.Out, tool.Spec(), tool.Notes)
+				return printCard(a.Out, tool)
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
@@ -56,6 +57,8 @@ type Tool struct {
 	Definition RawText `json:"definition"`
 	// Notes describe for people how the shield changed the definition.
 	Notes []string `json:"notes,omitempty"`
+	// Learned is the output type that was learned from results; nil if the tool has an output schema, or if none was.
+	Learned *deck.LearnedOutput `json:"learned,omitempty"`
 }
 
 func newTool(s drawbridge.Spec) Tool {
@@ -167,6 +170,9 @@ func (c runner) showTool(ctx context.Context, p ToolParams) (Tool, error) {
 	}
 	shown := newTool(spec)
 	shown.Notes = c.g.CardNotes(spec)
+	if out, ok := c.g.Deck().LearnedOutput(ctx, c.caller, spec.Name); ok {
+		shown.Learned = &out
+	}
 	return shown, nil
 }
 

@@ -68,6 +68,10 @@ const (
 // every mode of tool discovery. Its value is true.
 const MetaDirect = "drawbridge/direct"
 
+// MetaLearnedOutput is the member of _meta in which the command line prints the output type that Drawbridge learned from
+// the results of a tool. Clients do not receive it.
+const MetaLearnedOutput = "drawbridge/learnedOutput"
+
 // The headers of the HTTP transports.
 const (
 	HeaderVersion     = "Mcp-Protocol-Version"

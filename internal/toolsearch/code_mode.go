@@ -104,8 +104,10 @@ func (v *CardView) answerSearchTools(ctx context.Context, arguments json.RawMess
 		rawjson.Put(structured, "structuredContent"))}
 }
 
-// answerDescribeTools returns the definitions of the named tools. A name that the caller may not call is unknown.
-func (v *CardView) answerDescribeTools(arguments json.RawMessage) drawbridge.Result {
+// answerDescribeTools returns the definitions of the named tools. A name that the caller may not call is unknown. For a
+// tool without an output schema, the learned one is returned if there is one.
+func (v *CardView) answerDescribeTools(arguments json.RawMessage,
+	learned func(drawbridge.CardName) (LearnedOutput, bool)) drawbridge.Result {
 	var in struct {
 		Names []string `json:"names"`
 	}
@@ -121,6 +123,12 @@ func (v *CardView) answerDescribeTools(arguments json.RawMessage) drawbridge.Res
 		}
 		fmt.Fprintf(&b, "%s\n", name)
 		describeDefinition(&b, v.specs[i].Definition, "description", "inputSchema", "outputSchema")
+		if learned != nil {
+			if out, ok := learned(v.specs[i].Name); ok {
+				fmt.Fprintf(&b, "result (learned from %s; others may differ): %s\n",
+					pluralize(out.Results, "result", "results"), out.Schema)
+			}
+		}
 		b.WriteString("\n")
 	}
 	return drawbridge.Result{Raw: rawjson.Apply(nil, rawjson.Put(textContent(b.String()), "content"))}

@@ -162,7 +162,7 @@ func search(ctx context.Context, v *toolsearch.CardView, tools map[string]drawbr
 	seen := map[string]bool{}
 	ask := func(query string, limit int) {
 		arguments := json.RawMessage(fmt.Sprintf(`{"query":%s,"limit":%d}`, rawjson.Quote(query), limit))
-		result := v.AnswerSearch(ctx, toolsearch.FindToolsName, arguments).Raw
+		result := v.AnswerSearch(ctx, toolsearch.FindToolsName, arguments, nil).Raw
 		for block := range rawjson.Elements(rawjson.Get(result, "content")) {
 			b.turn(calling, toolsearch.EstimateTokens([]byte(rawjson.GetString(block, "text"))))
 		}

@@ -104,13 +104,14 @@ func (f *Finder) AnswersSearch(name string) bool {
 }
 
 // AnswerSearch returns the result of a search tool. If the arguments are invalid, the result has isError and describes
-// the error, so that the model can correct its call.
-func (v *CardView) AnswerSearch(ctx context.Context, name string, arguments json.RawMessage) drawbridge.Result {
+// the error, so that the model can correct its call. learned returns the learned output of a tool; it may be nil.
+func (v *CardView) AnswerSearch(ctx context.Context, name string, arguments json.RawMessage,
+	learned func(drawbridge.CardName) (LearnedOutput, bool)) drawbridge.Result {
 	switch name {
 	case SearchToolsName:
 		return v.answerSearchTools(ctx, arguments)
 	case DescribeToolsName:
-		return v.answerDescribeTools(arguments)
+		return v.answerDescribeTools(arguments, learned)
 	}
 	return v.answerFindTools(ctx, arguments)
 }

@@ -6,6 +6,9 @@
 // not make the search slower. If the caller has tools that models may see, a search returns at least one tool. The
 // definition of a found tool has the same bytes as in the full list. The same tools have the same short list in every
 // process. The package calls no tools and grants no rights: package deck determines the tools of a caller.
+//
+// The package also learns the output types of tools from their results, for tools whose definition has no output
+// schema. What it learns has types and names of members, and no values.
 package toolsearch
 
 import (

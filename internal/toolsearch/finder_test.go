@@ -109,7 +109,7 @@ func FuzzAnswer(f *testing.F) {
 		if len(arguments) > 0 && rawjson.Valid([]byte(arguments)) != nil {
 			return // what is not JSON does not come here
 		}
-		raw := v.AnswerSearch(t.Context(), toolsearch.FindToolsName, json.RawMessage(arguments)).Raw
+		raw := v.AnswerSearch(t.Context(), toolsearch.FindToolsName, json.RawMessage(arguments), nil).Raw
 		if err := rawjson.Valid(raw); err != nil || !json.Valid(raw) {
 			t.Fatalf("%s is answered %s: %v", arguments, raw, err)
 		}
@@ -287,7 +287,7 @@ func TestADescriptionDoesNotPassForAnotherTool(t *testing.T) {
 		func() []drawbridge.Spec { return []drawbridge.Spec{bad, spec("b", "send_mail", "Sends mail.")} })
 	text := ""
 	for block := range rawjson.Elements(rawjson.Get(v.AnswerSearch(t.Context(), toolsearch.FindToolsName,
-		json.RawMessage(`{"query":"mail"}`)).Raw, "content")) {
+		json.RawMessage(`{"query":"mail"}`), nil).Raw, "content")) {
 		text += rawjson.GetString(block, "text")
 	}
 	begins := 0
