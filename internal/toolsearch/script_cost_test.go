@@ -85,7 +85,7 @@ func byScripts(ctx context.Context, v *toolsearch.CardView, tools map[string]dra
 	}
 	ask := func(name string, arguments map[string]any) string {
 		raw, _ := json.Marshal(arguments) // it always encodes
-		text := v.AnswerSearch(ctx, name, raw).Text()
+		text := v.AnswerSearch(ctx, name, raw, nil).Text()
 		b.turn(callTokens(drawbridge.CardName(name), raw), toolsearch.EstimateTokens([]byte(text)))
 		return text
 	}

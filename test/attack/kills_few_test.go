@@ -3,4 +3,4 @@
 package attack
 
 // forcedKills is how many scripts TestForcedKills has killed.
-const forcedKills = 30
+const forcedKills = 12
