@@ -58,11 +58,12 @@ func WorkerConfinement() (kinds []string) {
 	return kinds
 }
 
-// workerCalls are the system calls of a worker: memory, its own threads, clocks, and its open descriptors.
+// workerCalls are the system calls of a worker: memory, its own threads, clocks, and its open descriptors. brk is among
+// them because the C library takes its refusal for success and then writes to memory that it does not have.
 func workerCalls() []uint32 {
 	return []uint32{
 		unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_WRITE, unix.SYS_PPOLL, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_CTL, unix.SYS_FUTEX,
-		unix.SYS_MUNMAP, unix.SYS_MADVISE, unix.SYS_MREMAP, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
+		unix.SYS_MUNMAP, unix.SYS_MADVISE, unix.SYS_MREMAP, unix.SYS_BRK, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
 		unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN,
 		unix.SYS_RT_SIGACTION, unix.SYS_SIGALTSTACK, unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_SCHED_YIELD,
 		unix.SYS_SCHED_GETAFFINITY, unix.SYS_GETRANDOM, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_RESTART_SYSCALL,
