@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
@@ -79,5 +81,36 @@ func TestNativeCodeInAWorkerReachesNothing(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), program, escapeArgument).CombinedOutput()
 	if want := `{"allowed":{},"kinds":["landlock","rlimit","seccomp"]}` + "\n"; err != nil || string(out) != want {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestEveryThreadOfAWorkerIsConfined reads the state of a worker that has run a script: engines start threads too.
+func TestEveryThreadOfAWorkerIsConfined(t *testing.T) {
+	if !confine.DetectSupport().Seccomp {
+		t.Skip("this kernel cannot filter system calls")
+	}
+	s := openTest(t, Options{Workers: 2})
+	run(t, s, "print(1)", Limits{})
+	s.background.Wait()
+	for _, p := range s.idle { // no run is under way
+		dir := fmt.Sprintf("/proc/%d", p.command.Process.Pid)
+		threads, err := filepath.Glob(dir + "/task/*/status")
+		if err != nil || len(threads) == 0 {
+			t.Fatalf("%d threads, %v", len(threads), err)
+		}
+		for _, file := range threads {
+			status, err := os.ReadFile(file)
+			if err != nil {
+				continue // the thread has ended
+			}
+			const filtered = 2 // SECCOMP_MODE_FILTER
+			if !strings.Contains(string(status), fmt.Sprintf("\nSeccomp:\t%d\n", filtered)) {
+				t.Errorf("%s: the thread is not confined\n%s", file, status)
+			}
+		}
+		maps, err := os.ReadFile(dir + "/maps") // only root may read it
+		if err == nil && (len(maps) == 0 || strings.Contains(string(maps), " rwx")) {
+			t.Errorf("memory of the worker can be written and executed:\n%s", maps)
+		}
 	}
 }

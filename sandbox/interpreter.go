@@ -24,8 +24,8 @@ const lockPoll = 50 * time.Millisecond
 // interpreterFiles are the unpacked files of the interpreter.
 type interpreterFiles struct{ code, image, compiled string }
 
-func (f *interpreterFiles) setup() workerSetup {
-	return workerSetup{Code: f.code, Image: f.image, Compiled: f.compiled, Memory: maxMemory}
+func (f *interpreterFiles) setup() EngineSetup {
+	return EngineSetup{Code: f.code, Image: f.image, Compiled: f.compiled, Memory: maxMemory}
 }
 
 // defaultDir returns the directory of the interpreter in the user's cache directory.
@@ -35,9 +35,10 @@ func defaultDir() (string, error) {
 }
 
 // prepareInterpreter makes sure that the directory has the files of the interpreter and its compiled code, with the
-// content that they must have. Files that differ are written again. compile starts a worker, which compiles.
-func prepareInterpreter(ctx context.Context, dir string, onFirst func(), compile func(workerSetup) error) (
-	*interpreterFiles, error) {
+// content that they must have. Files that differ are written again. compile starts a worker, which compiles for the
+// engine.
+func prepareInterpreter(ctx context.Context, dir string, engine *Engine, onFirst func(),
+	compile func(EngineSetup) error) (*interpreterFiles, error) {
 	dir = filepath.Join(dir, interpreterID())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("prepare the Python interpreter: %w", err)
@@ -49,9 +50,9 @@ func prepareInterpreter(ctx context.Context, dir string, onFirst func(), compile
 	defer lock.Unlock()
 	f := &interpreterFiles{
 		code: filepath.Join(dir, "code.wasm"), image: filepath.Join(dir, "memory.img"),
-		compiled: filepath.Join(dir, "compiled"),
+		compiled: filepath.Join(dir, engine.compiledName()),
 	}
-	sums := filepath.Join(dir, "compiled.sha256")
+	sums := f.compiled + ".sha256"
 	ok := hasContent(f.code, codeSHA256()) && hasContent(f.image, imageSHA256()) && hasSums(f.compiled, sums)
 	if ok {
 		return f, nil

@@ -19,6 +19,9 @@ import (
 // A starter starts worker processes, all from one thread that lives as long as it does: the kernel kills a worker when
 // the thread that started it ends. The zero value is ready.
 type starter struct {
+	// program is the path of the program that is started; empty means this program.
+	program string
+
 	once  sync.Once
 	jobs  chan func()
 	ended chan struct{}
@@ -72,8 +75,11 @@ type workerProcess struct {
 }
 
 // start starts a worker and waits until it can run scripts.
-func (s *starter) start(ctx context.Context, setup workerSetup, log *slog.Logger) (*workerProcess, error) {
-	path, err := programPath()
+func (s *starter) start(ctx context.Context, setup EngineSetup, log *slog.Logger) (*workerProcess, error) {
+	path, err := s.program, error(nil)
+	if path == "" {
+		path, err = programPath()
+	}
 	if err != nil {
 		return nil, err
 	}

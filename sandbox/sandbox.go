@@ -47,6 +47,7 @@ type Options struct {
 // use.
 type Sandbox struct {
 	options Options
+	engine  *Engine
 	starter starter
 	slots   *slotQueue
 	// background are the goroutines that start spare workers and end used ones.
@@ -74,7 +75,8 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 	if !hasInterpreter {
 		return nil, ErrNoInterpreter
 	}
-	if !workersEnabled.Load() {
+	engine := programEngine.Load()
+	if engine == nil {
 		return nil, ErrNoWorkers
 	}
 	options.Workers = cmp.Or(max(options.Workers, 0), max(runtime.NumCPU(), 2))
@@ -87,7 +89,7 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 		}
 		options.Dir = dir
 	}
-	s := &Sandbox{options: options, slots: newSlotQueue(options.Workers),
+	s := &Sandbox{options: options, engine: engine, slots: newSlotQueue(options.Workers),
 		preparing: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	return s, nil
@@ -310,7 +312,7 @@ func (s *Sandbox) interpreter(ctx context.Context, onFirst func()) (*interpreter
 	if s.files != nil {
 		return s.files, nil
 	}
-	files, err := prepareInterpreter(ctx, s.options.Dir, onFirst, func(setup workerSetup) error {
+	files, err := prepareInterpreter(ctx, s.options.Dir, s.engine, onFirst, func(setup EngineSetup) error {
 		p, err := s.starter.start(ctx, setup, s.options.Logger)
 		if err == nil {
 			p.close()

@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
 )
+
+// workerProgram is the path of a program whose engine the tests use. "make wasmtime" runs them so.
+var workerProgram = flag.String("worker-program", "", "a program whose workers run the scripts, in place of the test itself")
 
 func TestMain(m *testing.M) {
 	RunWorker()
@@ -25,6 +30,10 @@ func openTest(t testing.TB, o Options) *Sandbox {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	if *workerProgram != "" {
+		s.starter.program = *workerProgram
+		s.engine = &Engine{Name: "test", Version: filepath.Base(*workerProgram)} // a directory for its compiled code
 	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

@@ -9,23 +9,14 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// workerArgument is the first argument of a worker process; a workerSetup as JSON is the second.
+// workerArgument is the first argument of a worker process; an EngineSetup as JSON is the second.
 const workerArgument = "drawbridge-run-python"
-
-// A workerSetup is what a worker is started with.
-type workerSetup struct {
-	// Code and Image are the files of the interpreter; Compiled is the directory of the compiled code.
-	Code, Image, Compiled string
-	// Memory is the maximum size of an interpreter's memory in bytes.
-	Memory int64
-}
 
 // A workerRun is a script for a worker. Message is what the bootstrap reads.
 type workerRun struct {
@@ -51,19 +42,18 @@ type workerResult struct {
 // place.
 const firstScript = `{"code": "print(1)"}`
 
-// workersEnabled is true if this program calls RunWorker, so that running it again makes a worker. It is a fact about
-// the process, written once.
-var workersEnabled atomic.Bool
-
 // RunWorker must be called first thing in main by a program that runs scripts. It returns at once, unless this process
-// was started by this package as a worker: then it runs scripts and never returns.
-func RunWorker() {
+// was started by this package as a worker: then it runs scripts and never returns. The engine is wazero.
+func RunWorker() { RunWorkerWith(wazeroEngine()) }
+
+// RunWorkerWith is [RunWorker] with another engine. Of several calls in one process the first one counts.
+func RunWorkerWith(engine Engine) {
 	if len(os.Args) != 3 || os.Args[1] != workerArgument {
-		workersEnabled.Store(true)
+		programEngine.CompareAndSwap(nil, &engine)
 		return
 	}
 	w := &worker{}
-	if err := w.serve(context.Background(), os.Args[2]); err != nil {
+	if err := w.serve(context.Background(), &engine, os.Args[2]); err != nil {
 		_ = w.send(errorFrame, []byte(err.Error())) // the program may be gone
 		os.Exit(1)
 	}
@@ -72,7 +62,7 @@ func RunWorker() {
 
 // A worker runs the scripts that it reads from its standard input.
 type worker struct {
-	engine *engine
+	runner *runner
 	buffer []byte
 }
 
@@ -82,11 +72,11 @@ func (w *worker) send(kind frameKind, payload []byte) (err error) {
 }
 
 // serve runs scripts until the standard input ends.
-func (w *worker) serve(ctx context.Context, argument string) error {
+func (w *worker) serve(ctx context.Context, engine *Engine, argument string) error {
 	if err := closeInherited(); err != nil {
 		return err
 	}
-	var setup workerSetup
+	var setup EngineSetup
 	if err := json.Unmarshal([]byte(argument), &setup); err != nil {
 		return fmt.Errorf("read the setup: %w", err)
 	}
@@ -94,14 +84,14 @@ func (w *worker) serve(ctx context.Context, argument string) error {
 	// the limits of the control group, which a confined process cannot.
 	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(25)
-	if err := w.open(ctx, setup); err != nil {
+	if err := w.open(ctx, engine, setup); err != nil {
 		return err
 	}
 	releasePages := process.ProgramPageReleaser()
 	if err := confine.RestrictWorker(); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
-	if err := w.engine.prepare(ctx); err != nil {
+	if err := w.runner.prepare(ctx); err != nil {
 		return err
 	}
 	releasePages() // most pages of the program are needed only until here
@@ -123,28 +113,19 @@ func (w *worker) serve(ctx context.Context, argument string) error {
 }
 
 // open loads the interpreter and runs a first script.
-func (w *worker) open(ctx context.Context, setup workerSetup) error {
-	code, err := mapFile(setup.Code)
-	if err != nil {
+func (w *worker) open(ctx context.Context, engine *Engine, setup EngineSetup) (err error) {
+	if w.runner, err = openRunner(ctx, engine, setup); err != nil {
 		return err
 	}
-	memory, err := openImage(setup.Image, setup.Memory)
-	if err != nil {
-		return err
-	}
-	if w.engine, err = openEngine(ctx, code, memory, setup.Compiled); err != nil {
-		return err
-	}
-	if err := w.engine.prepare(ctx); err != nil {
+	if err := w.runner.prepare(ctx); err != nil {
 		return err
 	}
 	first := &world{limits: Limits{}.WithDefaults(), clock: &guestClock{start: time.Now()},
 		exchange: func([]byte) ([]byte, error) { return []byte("{}"), nil }}
-	if fault := w.engine.run(ctx, first, []byte(firstScript)); fault != "" || string(first.output[0]) != "1\n" {
+	if fault := w.runner.run(ctx, first, []byte(firstScript)); fault != "" || string(first.output[0]) != "1\n" {
 		return fmt.Errorf("the interpreter does not run: %q %s", first.output, fault)
 	}
-	w.engine.discard(ctx)
-	releaseFile(code) // the engine has compiled it
+	w.runner.discard(ctx)
 	debug.FreeOSMemory()
 	return nil
 }
@@ -167,13 +148,13 @@ func (w *worker) run(ctx context.Context, payload []byte) error {
 	if len(job.Seed) == seedSize {
 		world.random = rand.NewChaCha8([seedSize]byte(job.Seed))
 	}
-	fault := w.engine.run(ctx, world, job.Message)
+	fault := w.runner.run(ctx, world, job.Message)
 	if world.exited && fault != "" {
 		fault = "the script ended the interpreter"
 	}
 	result, err := json.Marshal(workerResult{
 		Stdout: string(world.output[0]), Stderr: string(world.output[1]), Truncated: world.truncated,
-		Flooded: world.flooded, Fault: fault, Memory: int64(w.engine.memorySize()),
+		Flooded: world.flooded, Fault: fault, Memory: int64(w.runner.memorySize()),
 	})
 	if err != nil {
 		return err
@@ -181,8 +162,8 @@ func (w *worker) run(ctx context.Context, payload []byte) error {
 	if err := w.send(doneFrame, result); err != nil {
 		return err
 	}
-	w.engine.discard(ctx)
-	return w.engine.prepare(ctx)
+	w.runner.discard(ctx)
+	return w.runner.prepare(ctx)
 }
 
 // exchange sends a request of the script to the program and returns the answer.

@@ -55,7 +55,7 @@ type doctorReport struct {
 	// Credentials are the states of the credentials for servers. Vault describes how credentials are stored.
 	Credentials []admin.CredentialReport `json:"credentials,omitempty"`
 	Vault       string                   `json:"vault,omitempty"`
-	// Scripts describes how the scripts of run_python are isolated.
+	// Scripts describes the engine of run_python and how scripts are isolated.
 	Scripts string `json:"scripts,omitempty"`
 	// Untried names the servers that were never started.
 	Untried []string `json:"untried,omitempty"`
@@ -83,6 +83,7 @@ func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 	}
 	a.checkClients(c, set)
 	c.Scripts = doctor.ScriptIsolation()
+	c.CheckEngine()
 	c.OK = len(c.Problems) == 0
 	if !asJSON {
 		a.printDoctorReport(c)

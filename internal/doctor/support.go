@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
 // A SystemSupport describes the support for one operating system and architecture: whether it is tested, and which
@@ -46,12 +47,21 @@ func Support() []SystemSupport {
 	return append(all, SystemSupport{System: here, Current: true, Missing: []string{"not known: it is not compiled before a change either"}})
 }
 
-// ScriptIsolation describes how this system isolates the scripts of run_python: WebAssembly alone, or also the
+// ScriptIsolation describes how this system isolates the scripts of run_python: the WebAssembly engine alone, or also the
 // confinement of the processes in which they run.
 func ScriptIsolation() string {
+	engine := sandbox.CurrentEngine()
+	text := "scripts run in WebAssembly (" + engine.String() + ")"
 	kinds := confine.WorkerConfinement()
 	if len(kinds) == 0 {
-		return "scripts run in WebAssembly; this system does not confine their processes"
+		return text + "; this system does not confine their processes"
 	}
-	return "scripts run in WebAssembly, in processes confined by " + strings.Join(kinds, ", ")
+	return text + ", in processes confined by " + strings.Join(kinds, ", ")
+}
+
+// CheckEngine adds a note if there is a reason not to use the engine of run_python.
+func (c *Report) CheckEngine() {
+	if engine := sandbox.CurrentEngine(); engine.Caution != "" {
+		c.AddNote(Finding{About: "the engine of run_python, " + engine.String(), Text: engine.Caution})
+	}
 }
