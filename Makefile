@@ -16,7 +16,7 @@ CACHE_PYTHON := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-python-build
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python build cross ci conform peers hosts bench bench-smoke fuzz clean tokens encoder
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python wasmtime wasmtime-bench build cross ci conform peers hosts bench bench-smoke fuzz clean tokens encoder
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -63,6 +63,12 @@ tokens: ## what recorded tasks cost by each mode of tool discovery: make tokens 
 
 python: ## builds the Python interpreter of the sandbox from Debian's sources, and compares to the bit: make python [UPDATE=1]
 	sandbox/python/make.sh "$(CACHE_PYTHON)" "$(UPDATE)"
+
+wasmtime: ## bin/drawbridge-wasmtime, whose scripts run in Wasmtime, and the tests of the sandbox on it; fetches 200 MB, not in ci
+	GO="$(GO)" sandbox/wasmtime/make.sh test
+
+wasmtime-bench: ## what scripts cost on wazero and on Wasmtime, one after the other
+	GO="$(GO)" sandbox/wasmtime/make.sh bench
 
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,6 +92,8 @@ var layers = map[string]int{
 	"internal/tui":   8,
 	"internal/web":   8,
 	"cmd/drawbridge": 8,
+
+	"sandbox/wasmtime": 8, // a module of its own
 }
 
 // testOnly are the suites, the servers for tests, the examples and the programs about the code. The program imports none of them.
@@ -227,6 +230,36 @@ func TestNoInitNoSleepNoWideInterface(t *testing.T) {
 		for _, at := range p.wide {
 			t.Errorf("%s: an interface with more than 5 methods", at)
 		}
+	}
+}
+
+// TestModuleOfWasmtime holds the module of the other engine to that of the product: the product does not name Wasmtime, and
+// both have the same versions.
+func TestModuleOfWasmtime(t *testing.T) {
+	versions := func(file string) map[string]string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file == "go.mod" && strings.Contains(strings.ToLower(string(text)), "wasmtime") {
+			t.Error("go.mod names Wasmtime")
+		}
+		all := map[string]string{}
+		for _, row := range regexp.MustCompile(`(?m)^\s+(\S+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
+			all[row[1]] = row[2]
+		}
+		return all
+	}
+	ours, same := versions("go.mod"), 0
+	for path, version := range versions("sandbox/wasmtime/go.mod") {
+		if want := ours[path]; want == version {
+			same++
+		} else if want != "" {
+			t.Errorf("sandbox/wasmtime/go.mod has %s %s, go.mod has %s: run go mod tidy in sandbox/wasmtime", path, version, want)
+		}
+	}
+	if same == 0 {
+		t.Error("no module is required by both")
 	}
 }
 

@@ -20,8 +20,9 @@ type pkg struct {
 }
 
 // notProgram are directories that do not belong to the program: they contain packages for tests and development, which
-// the program does not import.
-var notProgram = []string{"mcptest", "internal/storetest", "internal/oauthtest", "internal/tools", "test", "examples"}
+// the program does not import, and the module of another engine.
+var notProgram = []string{"mcptest", "internal/storetest", "internal/oauthtest", "internal/tools", "test", "examples",
+	"sandbox/wasmtime"}
 
 // isProgram reports whether the packages in dir belong to the program.
 func isProgram(dir string) bool {
