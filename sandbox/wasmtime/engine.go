@@ -40,6 +40,9 @@ type instances struct {
 	store    *wasmtime.Store
 	instance *wasmtime.Instance
 	memory   *wasmtime.Memory
+	// size is the size of a new memory. touched are the pages that the first script touched; nil before its end.
+	size    int
+	touched *touchedPages
 }
 
 // open compiles the interpreter together with its image, or loads the compiled file.
@@ -201,6 +204,10 @@ func (e *instances) Prepare(context.Context) (err error) {
 	if e.memory == nil {
 		return errors.New("the interpreter does not export its memory")
 	}
+	if e.touched != nil {
+		e.touched.fill(e.Memory())
+	}
+	e.size = len(e.Memory())
 	return nil
 }
 
@@ -250,6 +257,10 @@ func (e *instances) Memory() []byte { return e.memory.UnsafeData(e.store) }
 
 // Discard implements [sandbox.Instances].
 func (e *instances) Discard(context.Context) {
+	if e.memory != nil && e.touched == nil {
+		t := readTouchedPages(e.Memory()[:e.size])
+		e.touched = &t
+	}
 	if e.store != nil {
 		e.store.Close()
 		e.store, e.instance, e.memory = nil, nil, nil
