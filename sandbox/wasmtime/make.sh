@@ -35,7 +35,10 @@ bench)
 		echo "# $engine"
 		arguments=()
 		[ $engine = wazero ] || arguments=(-worker-program "$program")
-		$GO test -count=1 -timeout 20m -run '^$' -bench . ./sandbox "${arguments[@]}" | grep '^Benchmark'
+		for runs in '(Run|Run32|RunAfterPause|InnerCall)$/400x' 'Loop$/20x' 'FirstRun/2x'; do
+			$GO test -count=1 -timeout 20m -run '^$' -bench "Benchmark${runs%/*}" -benchtime "${runs#*/}" ./sandbox \
+				"${arguments[@]}" | grep '^Benchmark'
+		done
 	done
 	;;
 esac
