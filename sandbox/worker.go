@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,7 @@ func RunWorkerWith(engine Engine) {
 		programEngine.CompareAndSwap(nil, &engine)
 		return
 	}
-	w := &worker{}
+	w := &worker{in: bufio.NewReaderSize(os.Stdin, 16<<10)}
 	if err := w.serve(context.Background(), &engine, os.Args[2]); err != nil {
 		_ = w.send(errorFrame, []byte(err.Error())) // the program may be gone
 		os.Exit(1)
@@ -63,6 +64,7 @@ func RunWorkerWith(engine Engine) {
 // A worker runs the scripts that it reads from its standard input.
 type worker struct {
 	runner *runner
+	in     *bufio.Reader
 	buffer []byte
 }
 
@@ -99,7 +101,7 @@ func (w *worker) serve(ctx context.Context, engine *Engine, argument string) err
 		return err
 	}
 	for {
-		kind, payload, err := readFrame(os.Stdin)
+		kind, payload, err := readFrame(w.in)
 		if err != nil {
 			return nil // the program ended this worker
 		}
@@ -171,7 +173,7 @@ func (w *worker) exchange(request []byte) ([]byte, error) {
 	if err := w.send(requestFrame, request); err != nil {
 		return nil, err
 	}
-	kind, reply, err := readFrame(os.Stdin)
+	kind, reply, err := readFrame(w.in)
 	if err == nil && kind != replyFrame {
 		err = errors.New("a reply was expected")
 	}

@@ -84,6 +84,7 @@ def _new_encoder():
 
 
 _encode = _new_encoder()
+_scan = json.JSONDecoder().scan_once  # json.loads also looks for white space and encodings, with slow expressions
 _request = _drawbridge.request
 
 
@@ -105,7 +106,7 @@ def _ask(message):
         reply = _request(text.encode())
     except PermissionError as refusal:
         raise ToolError(_REFUSALS.get(str(refusal), "the host refused the request"), "limit") from None
-    return json.loads(reply)
+    return _scan(reply.decode(), 0)[0]
 
 
 # What the host's refusals mean; see the constants of sandbox/engine.go.
@@ -290,7 +291,6 @@ class _Gathered(list):
 
 class Tool:
     """A tool, or a server with tools. Calling it calls the tool; an attribute is a tool of the server."""
-    __slots__ = ("_name",)
 
     def __init__(self, name):
         self._name = name
@@ -305,7 +305,8 @@ class Tool:
     def __getattr__(self, name):
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return Tool(self._name + "." + name)
+        tool = self.__dict__[name] = Tool(self._name + "." + name)
+        return tool
 
     def __dir__(self):
         prefix = self._name + "__"
@@ -365,7 +366,8 @@ class _Tools(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return Tool(name)
+        tool = self.__dict__[name] = Tool(name)
+        return tool
 
     def __dir__(self):
         return sorted({n.split("__")[0] for n in self.names()} | {"call", "describe", "gather", "names", "search"})
