@@ -46,7 +46,7 @@ type SaaSGateway interface {
 type SaaSAction struct {
 	Name        string          `json:"name"`
 	Summary     string          `json:"summary"`
-	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema,omitempty" jsonschema:"The schema of the arguments."`
 }
 
 // A MemoryStore stores a note, which is a text, for each run of an agent. run is the key of the run.

@@ -173,7 +173,9 @@ func (c shippedCard) Run(ctx context.Context, call drawbridge.Call) (drawbridge.
 
 // schemaOf returns the schema of a struct type.
 func schemaOf[T any]() *jsonschema.Schema {
-	s, err := jsonschema.For[T](nil)
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {}, // any value; not a list of bytes
+	}})
 	if err != nil {
 		panic(fmt.Sprintf("schema of %v: %v", reflect.TypeFor[T](), err))
 	}
