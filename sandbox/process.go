@@ -278,8 +278,8 @@ func (o *Outcome) fill(result workerResult, r *requests, limits Limits) {
 	}
 	o.Value, o.Exit = end.Value, end.Exit
 	o.Repr, o.Truncated = clip(end.Repr, maxErrorText, o.Truncated)
-	if len(end.Value) > limits.Output {
-		o.Repr, o.Truncated = safetext.Truncate(string(end.Value), limits.Output, safetext.Bytes, "…"), true
+	if len(end.Value) > limits.Value {
+		o.Repr, o.Truncated = safetext.Truncate(string(end.Value), limits.Value, safetext.Bytes, "…"), true
 		o.Value = nil
 	}
 	if e := end.Error; e != nil {

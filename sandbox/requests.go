@@ -26,6 +26,11 @@ type scriptRequest struct {
 	Limit   int             `json:"limit"`
 	IDs     json.RawMessage `json:"ids"`
 	Outcome json.RawMessage `json:"outcome"`
+	// Text is a text to keep; ID, At and Size are a part of a kept one.
+	Text string `json:"text"`
+	ID   string `json:"id"`
+	At   int    `json:"at"`
+	Size int    `json:"size"`
 }
 
 // A scriptReply is the answer to one call.
@@ -97,6 +102,8 @@ func (r *requests) answer(ctx context.Context, request []byte) []byte {
 			return encodeError(err)
 		}
 		return r.encodeAll(r.flush(ctx, ids))
+	case "keep", "result":
+		return r.recordedResults(ctx, q, number)
 	}
 	return r.recorder.look(ctx, number, func() []byte { return r.encode(replyTo(r.look(ctx, q))) })
 }

@@ -39,6 +39,8 @@ type Limits struct {
 	// Output is the maximum number of bytes that are kept of the standard output, and of the standard error. The
 	// default is 256 KiB. A script that writes 16 times as much is ended.
 	Output int
+	// Value is the maximum number of bytes of the value of the last line, as JSON. The default is that of Output.
+	Value int
 	// Calls is the maximum number of calls of tools. The default is 1,000.
 	Calls int
 	// Transfer is the maximum size of one request and of one reply in bytes. The default is 16 MiB.
@@ -51,6 +53,7 @@ func (l Limits) WithDefaults() Limits {
 		Time:     cmp.Or(max(l.Time, 0), 30*time.Second),
 		Memory:   cmp.Or(max(l.Memory, 0), 256<<20),
 		Output:   cmp.Or(max(l.Output, 0), 256<<10),
+		Value:    cmp.Or(max(l.Value, 0), max(l.Output, 0), 256<<10),
 		Calls:    cmp.Or(max(l.Calls, 0), 1000),
 		Transfer: min(cmp.Or(max(l.Transfer, 0), 16<<20), maxFrame/2),
 	}
@@ -63,7 +66,7 @@ type Outcome struct {
 	Stderr    string `json:"stderr,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
 	// Value is the value of the last expression as JSON; Repr is its text if it has no JSON form.
-	Value json.RawMessage `json:"value,omitempty"`
+	Value json.RawMessage `json:"value,omitempty" jsonschema:"The value of the last line."`
 	Repr  string          `json:"repr,omitempty"`
 	// Exit is the status of sys.exit, if the script called it.
 	Exit *int `json:"exit,omitempty"`
@@ -150,7 +153,8 @@ type Batch interface {
 	Send(ctx context.Context, id string, send func() Reply) Reply
 }
 
-// A Repeater is a [Host] that is told of the calls of a repeated run that are answered from its [Journal].
+// A Repeater is a [Host] that is told of the calls of a repeated run that are answered from its [Journal]. For a kept
+// result that is read from the journal, it is told of a call of each of [ResultPart].Tools, without arguments.
 type Repeater interface {
 	Host
 	Repeat(ctx context.Context, call ToolCall)

@@ -5,6 +5,7 @@ import json
 import marshal
 
 import _drawbridge
+import _drawbridge_jsonpath
 
 SCRIPT = "<script>"
 MAX_TRACEBACK = 8192
@@ -76,7 +77,9 @@ def _not_json(value):
         return dataclasses.asdict(value)
     if isinstance(value, (uuid.UUID, decimal.Decimal, fractions.Fraction)):
         return str(value)
-    raise TypeError(f"a tool cannot be called with a value of type {type(value).__name__}")
+    if isinstance(value, Result):
+        raise TypeError("a kept result is passed on as its text() or its json()")
+    raise TypeError(f"a value of type {type(value).__name__} has no JSON form")
 
 
 def _new_encoder():
@@ -100,8 +103,9 @@ def _to_json(value):
 def _ask(message):
     try:
         text = _to_json(message)
-    except ValueError as error:
-        raise ValueError(f"a tool cannot be called with this value: {error}") from None
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"a tool cannot be called with this value: {error}") from None
     try:
         reply = _request(text.encode())
     except PermissionError as refusal:
@@ -289,6 +293,70 @@ class _Gathered(list):
         yield
 
 
+def _read_result(id, at, size):
+    return _outcome(_ask({"op": "result", "id": id, "at": at, "size": size}), "result", _line())
+
+
+class Result:
+    """A kept text of this session. r[a:b] reads a part of it; len(r) is the number of its characters."""
+    __slots__ = ("id", "_length", "_text")
+
+    def __init__(self, id, length):
+        self.id, self._length, self._text = id, length, None
+
+    def _read(self, at, end):
+        if self._text is not None:
+            return self._text[at:end]
+        parts = []
+        while at < end:
+            text = _read_result(self.id, at, end - at)["text"]
+            if not text:
+                break
+            parts.append(text)
+            at += len(text)
+        return "".join(parts)
+
+    def __len__(self):
+        return self._length
+
+    def __getitem__(self, key):
+        if not isinstance(key, slice):
+            at = range(self._length)[key]
+            return self._read(at, at + 1)
+        places = range(self._length)[key]
+        if not places:
+            return ""
+        text = self._read(min(places[0], places[-1]), max(places[0], places[-1]) + 1)
+        return text[::places.step]
+
+    def __iter__(self):
+        return iter(self.lines())
+
+    def __contains__(self, text):
+        return text in self.text()
+
+    def __repr__(self):
+        return f"<result {self.id}, {self._length} characters>"
+
+    def text(self):
+        """The whole text."""
+        if self._text is None:
+            self._text = self._read(0, self._length)
+        return self._text
+
+    def lines(self, first=None, last=None):
+        """The lines first to last, as a list."""
+        return self.text().splitlines()[first:last]
+
+    def json(self):
+        """The value of a text that is JSON."""
+        return json.loads(self.text())
+
+    def select(self, path):
+        """The values that a JSONPath finds, as a list: r.select("$.items[*].name")."""
+        return _drawbridge_jsonpath.select(path, self.json())
+
+
 class Tool:
     """A tool, or a server with tools. Calling it calls the tool; an attribute is a tool of the server."""
 
@@ -356,6 +424,23 @@ class _Tools(types.ModuleType):
         name = name._name if isinstance(name, Tool) else name
         return _outcome(_ask({"op": "describe", "name": name, "line": _line()}), name, 0)
 
+    def keep(self, value):
+        """Keeps a value for later scripts of this session. Returns the Result; its id is for tools.result."""
+        if isinstance(value, Pending):
+            value = value._force()
+        try:
+            text = value if isinstance(value, str) else _to_json(value)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"this value cannot be kept: {error}") from None
+        kept = _outcome(_ask({"op": "keep", "text": text}), "keep", _line())
+        return Result(kept["id"], kept["length"])
+
+    def result(self, id):
+        """A result that an earlier script of this session left."""
+        if isinstance(id, Result):
+            return id
+        return Result(str(id), _read_result(str(id), 0, 0)["length"])
+
     def names(self):
         """The names of all tools that this script may call."""
         return _outcome(_ask({"op": "names"}), "names", 0)["names"]
@@ -370,7 +455,8 @@ class _Tools(types.ModuleType):
         return tool
 
     def __dir__(self):
-        return sorted({n.split("__")[0] for n in self.names()} | {"call", "describe", "gather", "names", "search"})
+        own = {"call", "describe", "gather", "keep", "names", "result", "search"}
+        return sorted({n.split("__")[0] for n in self.names()} | own)
 
 
 tools = _Tools("tools", _Tools.__doc__)

@@ -115,6 +115,7 @@ cp -r src/python/Lib/. stdlib/
 rm -rf stdlib/test
 find stdlib -depth \( -name __pycache__ -o -name test -o -name tests \) -exec rm -rf {} +
 cp "$here/boot.py" stdlib/_drawbridge_boot.py
+cp "$here/jsonpath.py" stdlib/_drawbridge_jsonpath.py
 "$native" "$here/pack_stdlib.py" src/python/Lib stdlib/stdlib.blob
 (
 	unset CC CXX CPP AR RANLIB CFLAGS CPPFLAGS LDFLAGS
