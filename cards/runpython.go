@@ -1,6 +1,7 @@
 package cards
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the description
 	"encoding/json"
@@ -44,14 +45,15 @@ type runPythonInput struct {
 
 // NewRunPythonCard returns the card that runs scripts. The limits are those of each run; a caller can shorten the time.
 // runs keeps the runs that wait for a person.
-func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, limits sandbox.Limits) drawbridge.Card {
+func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, limits sandbox.Limits,
+	results ScriptResults) drawbridge.Card {
 	var card drawbridge.Card
 	card = foreignCard{newShipped(Description[runPythonInput]{
 		Name: RunPythonName, Title: "Run Python", Text: runPythonText, AcceptsText: true, NotForScripts: true,
 		Scopes:      []drawbridge.Scope{"sandbox"},
 		Annotations: &Annotations{Destructive: true, OpenWorld: true},
 		Examples:    []runPythonInput{{Code: `print(len(tools.call("drawbridge_tools")["tools"]))`}},
-	}, func(ctx context.Context, call drawbridge.Call, in runPythonInput) (answer Answer[sandbox.Outcome], err error) {
+	}, func(ctx context.Context, call drawbridge.Call, in runPythonInput) (answer Answer[runPythonOutput], err error) {
 		in, saved, journal, entries, err := openRun(ctx, runs, call, in)
 		if err != nil {
 			return answer, err
@@ -60,11 +62,11 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, lim
 		arguments := rawjson.Get(saved.Input, "arguments")
 		runCtx, cancel := context.WithCancel(ctx)
 		host := newScriptHost(tools, call, card.Spec(), in, arguments)
-		host.runID = saved.ID
+		host.runID, host.results = saved.ID, results
 		defer host.close()
 		defer cancel()
 		outcome, err := runner.Run(runCtx, sandbox.Script{
-			Code: in.Code, Arguments: arguments, Owner: scriptOwner(call.Caller), Limits: in.narrow(limits),
+			Code: in.Code, Arguments: arguments, Owner: scriptOwner(call.Caller), Limits: host.limits(in.narrow(limits)),
 			Journal: journal, Entries: entries,
 			OnFirstStart: func() {
 				host.notifyProgress(ctx, "the Python interpreter is prepared, once on this machine")
@@ -75,7 +77,8 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, lim
 		if err != nil {
 			return answer, runFault(ctx, call.Caller, err)
 		}
-		return Answer[sandbox.Outcome]{Text: FormatOutcome(outcome), Value: outcome, IsError: outcome.Error != nil,
+		out := host.cutOutcome(outcome)
+		return Answer[runPythonOutput]{Text: out.text(), Value: out, IsError: outcome.Error != nil,
 			Foreign: host.foreign.Load()}, nil
 	})}
 	return card
@@ -135,7 +138,10 @@ func (in runPythonInput) check() error {
 }
 
 // FormatOutcome returns the text of an outcome: the output, the value of the last line, then the error.
-func FormatOutcome(o sandbox.Outcome) string {
+func FormatOutcome(o sandbox.Outcome) string { return runPythonOutput{Outcome: o}.text() }
+
+// text returns the text of the output, with a line after each part that is cut.
+func (o runPythonOutput) text() string {
 	var b strings.Builder
 	section := func(text string) {
 		if text = strings.TrimRight(text, "\n"); text != "" {
@@ -146,21 +152,15 @@ func FormatOutcome(o sandbox.Outcome) string {
 		}
 	}
 	section(o.Stdout)
+	section(o.rest(stdoutPart))
 	if o.Truncated {
 		section("[the output is truncated]")
 	}
-	var text string
-	switch {
-	case o.Repr != "":
-		section(o.Repr)
-	case o.Value == nil:
-	case json.Unmarshal(o.Value, &text) == nil:
-		section(text)
-	default:
-		section(string(o.Value))
-	}
+	section(valueText(o.Outcome))
+	section(o.rest(valuePart))
 	if o.Stderr != "" {
 		section("stderr:\n" + o.Stderr)
+		section(o.rest(stderrPart))
 	}
 	switch {
 	case o.Error == nil:
@@ -173,4 +173,12 @@ func FormatOutcome(o sandbox.Outcome) string {
 		return "The script ended without output.\n"
 	}
 	return b.String()
+}
+
+// valueText returns the text of the value of the last line; a string without quotes.
+func valueText(o sandbox.Outcome) (text string) {
+	if o.Repr != "" || json.Unmarshal(o.Value, &text) != nil {
+		return cmp.Or(o.Repr, string(o.Value))
+	}
+	return text
 }

@@ -57,7 +57,8 @@ type scriptHost struct {
 	call     drawbridge.Call
 	patterns []string
 	// runID is the ID of the run, see [SavedRun].
-	runID string
+	runID   string
+	results ScriptResults
 	// calls are the goroutines of calls that wait for an approval.
 	calls sync.WaitGroup
 	// foreign reports that the script called a tool whose results its caller gets marked as foreign texts.
@@ -74,6 +75,8 @@ type scriptHost struct {
 	nextID       int
 	// allowed is how many calls of each tool were allowed, by a person's answer or by a grant.
 	allowed map[drawbridge.CardName]int
+	// sources are the tools whose results the script may have.
+	sources map[drawbridge.CardName]bool
 
 	// progressMu guards progress, the last progress that the client was told.
 	progressMu sync.Mutex
@@ -92,7 +95,7 @@ func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec,
 	call.Caller.StartedBy, call.Caller.Kind = run.Caller.Kind, drawbridge.Sandbox
 	return &scriptHost{tools: tools, run: run, spec: spec, code: in.Code, input: input, call: call, patterns: in.Tools,
 		found: map[string]drawbridge.CardName{}, pending: map[string]*collectedCall{},
-		allowed: map[drawbridge.CardName]int{}}
+		allowed: map[drawbridge.CardName]int{}, sources: map[drawbridge.CardName]bool{}}
 }
 
 // isRequested reports whether the script asked for the tool.
@@ -183,6 +186,7 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	call.Peer = collected
 	h.calls.Go(func() {
 		result, err := h.tools.Call(ctx, call)
+		h.addCalled(ctx, c.Name, name, err)
 		if err != nil {
 			collected.ended <- sandbox.Reply{Err: h.callError(c.Name, err)}
 			return
@@ -203,7 +207,8 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 }
 
 // Repeat implements [sandbox.Repeater]. Whether the earlier result was foreign text is not recorded, so it counts as such.
-func (h *scriptHost) Repeat(context.Context, sandbox.ToolCall) {
+func (h *scriptHost) Repeat(ctx context.Context, c sandbox.ToolCall) {
+	h.addRepeated(ctx, c.Name)
 	if h.run.Caller.Kind != drawbridge.Author {
 		h.foreign.Store(true)
 	}
@@ -413,12 +418,18 @@ func (h *scriptHost) unknownTool(name string) error {
 		Next: "tools.search finds tools, tools.names lists them"}
 }
 
+// isUnknown reports whether a call failed because its tool does not exist for the caller.
+func isUnknown(err error) bool {
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	return ok && f.Kind == drawbridge.UnknownCapability
+}
+
 // callError returns the error of a call for the script.
 func (h *scriptHost) callError(name string, err error) error {
-	f, ok := errors.AsType[*drawbridge.Fault](err)
-	if ok && f.Kind == drawbridge.UnknownCapability {
+	if isUnknown(err) {
 		return h.unknownTool(name)
 	}
+	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok {
 		return &sandbox.CallError{Message: "internal error"}
 	}

@@ -18,6 +18,9 @@ type SandboxSettings struct {
 	// Memory is the maximum size of a script's memory in bytes, and Output that of each of its outputs; 0 means 256 MiB
 	// and 256 KiB.
 	Memory, Output int64
+	// Result is the maximum number of bytes of a script's result that its caller is returned; 0 means 32 KiB. The rest is
+	// kept for the next script. The person at the command line gets the whole.
+	Result int64
 	// Calls is the maximum number of calls of tools by one script; 0 means 1,000.
 	Calls int
 	// Workers is the maximum number of scripts that run at the same time; 0 means the number of processors, at least 2.
@@ -43,6 +46,9 @@ func sandboxSettingTable() []setting {
 		{"sandbox", "output", "whole number", "262144",
 			"the maximum number of bytes that are kept of a script's output; a script that writes 16 times as much is ended",
 			func(r *settingsReader, v configfile.Node) error { return readByteCount(&r.settings.Sandbox.Output, v) }},
+		{"sandbox", "result", "whole number", "32768",
+			"the maximum number of bytes of a script's result that a client is returned; the rest is kept for the next script of the session",
+			func(r *settingsReader, v configfile.Node) error { return readByteCount(&r.settings.Sandbox.Result, v) }},
 		{"sandbox", "calls", "whole number", "1000",
 			"the maximum number of calls of tools by one script",
 			func(r *settingsReader, v configfile.Node) error { return readPositiveInt(&r.settings.Sandbox.Calls, v) }},

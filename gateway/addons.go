@@ -312,18 +312,16 @@ type sessionEvent struct {
 	client addons.Client
 }
 
-// sessionListener returns the function that the MCP server of the gateway calls when a client's session begins or ends;
-// nil without addons.
-func (g *Gateway) sessionListener() func(drawbridge.Caller, bool) {
-	if g.sessionEvents == nil {
-		return nil
-	}
-	return g.onSession
-}
-
-// onSession queues the begin or the end of a session for the addons. If the queue is full, it logs a warning and drops
+// onSession is what the MCP server of the gateway calls when a client's session begins or ends. It removes the results
+// of scripts of an ended session, and queues the event for the addons. If the queue is full, it logs a warning and drops
 // the event.
 func (g *Gateway) onSession(caller drawbridge.Caller, began bool) {
+	if !began {
+		g.shared.results.EndSession(caller)
+	}
+	if g.sessionEvents == nil {
+		return
+	}
 	e := sessionEvent{addons.SessionEnd, addonClient(caller)}
 	if began {
 		e.name = addons.SessionStart

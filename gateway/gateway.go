@@ -104,6 +104,8 @@ type Config struct {
 
 // A Gateway is an open Drawbridge. Its methods may be called from several goroutines.
 type Gateway struct {
+	// id tells the gateways of one Shared apart.
+	id         string
 	log        *slog.Logger
 	owner      drawbridge.Caller
 	shared     *Shared
@@ -466,7 +468,10 @@ func (g *Gateway) NewCaller(capabilities json.RawMessage) (caller drawbridge.Cal
 	caller = g.owner
 	caller.Era, caller.Protocol = drawbridge.Legacy, mcp.Version20251125
 	caller.Session, caller.Capabilities = rand.Text(), capabilities
-	return caller, func() { g.deck.EndSession(caller) }
+	return caller, func() {
+		g.deck.EndSession(caller)
+		g.shared.results.EndSession(caller)
+	}
 }
 
 // Config returns the current configuration.

@@ -46,7 +46,7 @@ func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 		Logger: g.log, Version: g.config.Version, Caller: owner, Token: []byte(token), Origins: origins,
 		Authenticator: check, Resource: resource,
 		ClientScopes: parseScopes(s.Clients), SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody,
-		PageSize: s.PageSize, Pacer: &g.shared.callPacer, OnSession: g.sessionListener(),
+		PageSize: s.PageSize, Pacer: &g.shared.callPacer, OnSession: g.onSession,
 	})
 	if err != nil {
 		return nil, err

@@ -27,8 +27,9 @@ func openSandbox(ctx context.Context, c Config, s config.SandboxSettings) (*sand
 	return sandbox.Open(ctx, o)
 }
 
-// closeSandbox ends the running scripts.
+// closeSandbox ends the running scripts, and removes the results that they left.
 func (g *Shared) closeSandbox() error {
+	defer g.results.Close()
 	if g.scripts == nil {
 		return nil
 	}
@@ -100,7 +101,9 @@ func (t scriptTools) LearnedOutput(ctx context.Context, caller drawbridge.Caller
 
 // newRunPythonCard returns the card that runs scripts.
 func (g *Gateway) newRunPythonCard() drawbridge.Card {
-	return cards.NewRunPythonCard(scriptRunner{g.shared}, scriptTools{g}, scriptRuns{g.shared}, scriptLimits(g.set.Settings.Sandbox))
+	s := g.set.Settings.Sandbox
+	return cards.NewRunPythonCard(scriptRunner{g.shared}, scriptTools{g}, scriptRuns{g.shared}, scriptLimits(s),
+		cards.ScriptResults{Store: g.shared.results, Gateway: g.id, Limit: int(s.Result)})
 }
 
 // offersScripts reports whether clients may run scripts.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -49,6 +50,8 @@ type Shared struct {
 	// scripts runs Python scripts; nil if scriptsErr is set.
 	scripts    *sandbox.Sandbox
 	scriptsErr error
+	// results are the results that scripts leave for later ones.
+	results *cards.ResultStore
 	// models are the remote models; nil means none.
 	models *llm.ToolModels
 	// closing is the context of OpenShared without its cancellation. Close uses it to write to the store.
@@ -107,7 +110,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	}
 	scripts, scriptsErr := openSandbox(ctx, c, s.Sandbox)
 	return &Shared{
-		scripts: scripts, scriptsErr: scriptsErr,
+		scripts: scripts, scriptsErr: scriptsErr, results: cards.NewResultStore(),
 		closing: context.WithoutCancel(ctx),
 		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
 		trustAccounts: accounts, audit: a,
@@ -219,7 +222,7 @@ func (r LoadedConfig) rules() *drawbridge.Rules {
 // [Open].
 func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 	g := &Gateway{
-		log: r.config.Logger, owner: processOwner(), shared: r.shared, set: r.set, policy: r.policy, config: r.config,
+		id: rand.Text(), log: r.config.Logger, owner: processOwner(), shared: r.shared, set: r.set, policy: r.policy, config: r.config,
 		ruleGuard:      guards.NewRuleGuard(r.config.Logger),
 		stopTrustWatch: func() {},
 	}

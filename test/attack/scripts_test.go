@@ -65,7 +65,15 @@ func TestHostileScripts(t *testing.T) {
 	})
 	client := drawbridge.Caller{Kind: drawbridge.External, Principal: "client:ci", Era: drawbridge.Modern,
 		Scopes: []drawbridge.Scope{"sandbox", drawbridge.ServerScope("up"), drawbridge.ServerScope("kept")}}
+	neighbour := client
+	neighbour.Principal = "client:cd"
+	left, raw := h.script(t, neighbour, 20, `tools.keep("of the neighbour").id`)
+	if len(left.Value) < 3 {
+		t.Fatalf("the neighbour keeps nothing: %s", raw)
+	}
 	for name, tt := range map[string]struct{ code, limit, says string }{
+		"a result of the neighbour":  {`tools.result(` + string(left.Value) + `)`, "", "unknown result r"},
+		"many kept results":          {`for i in range(10_000): tools.keep("x" * 100)`, "", ""},
 		"an allowed tool":            {`tools.up.safe(a=1)`, "", ""},
 		"a denied tool":              {`tools.up.secret()`, "", "unknown tool up.secret"},
 		"a denied tool by its name":  {`tools.call("up__secret")`, "", "unknown tool up__secret"},
@@ -133,6 +141,12 @@ func TestScriptsDoNotLaunderResults(t *testing.T) {
 	if at := strings.Index(text, "Ignore all"); at <= 0 || !strings.Contains(text[:at], "run_python") {
 		t.Errorf("the model gets the order unmarked: %s", text)
 	}
+	left, _ := h.script(t, agent, 20, `tools.keep(tools.up.mail()).id`)
+	_, raw = h.script(t, agent, 20, `print(tools.result(`+string(left.Value)+`).text())`)
+	text = textOf(raw)
+	if at := strings.Index(text, "Ignore all"); at <= 0 || !strings.Contains(text[:at], "run_python") {
+		t.Errorf("the model gets the kept order unmarked: %s", text)
+	}
 }
 
 // TestScriptsDoNotLaunderFencedResults has a row with fenced results beside one without, and a client whose results are
@@ -154,10 +168,12 @@ func TestScriptsDoNotLaunderFencedResults(t *testing.T) {
 	})
 	client := drawbridge.Caller{Kind: drawbridge.External, Principal: "client:ci", Era: drawbridge.Modern,
 		Scopes: []drawbridge.Scope{"sandbox", drawbridge.ServerScope("fenced"), drawbridge.ServerScope("plain")}}
+	left, _ := h.script(t, client, 20, `tools.keep(tools.fenced.mail()).id`)
 	for name, tt := range map[string]struct {
 		code, says string
 		fenced     bool
 	}{
+		"a kept result":          {`print(tools.result(` + string(left.Value) + `)[:6])`, "Ignore", true},
 		"no call":                {`print("Ignore")`, "Ignore", false},
 		"the other row":          {`print(tools.plain.mail())`, "Ignore", false},
 		"the fenced row":         {fmt.Sprintf("assert tools.fenced.mail() == %q\nprint(tools.fenced.mail())", order), "Ignore", true},
