@@ -19,8 +19,6 @@ import (
 // A starter starts worker processes, all from one thread that lives as long as it does: the kernel kills a worker when
 // the thread that started it ends. The zero value is ready.
 type starter struct {
-	// turns holds a token for each reader that looks for data at the moment, see spinReader.
-	turns chan struct{}
 	// program is the path of the program that is started; empty means this program.
 	program string
 
@@ -105,7 +103,7 @@ func (s *starter) start(ctx context.Context, setup EngineSetup, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
 	}
-	p := &workerProcess{command: c, in: in, out: bufio.NewReaderSize(newSpinReader(out, s.turns), 64<<10), log: log}
+	p := &workerProcess{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), log: log}
 	stop := context.AfterFunc(ctx, p.kill)
 	kind, payload, err := readFrame(p.out)
 	if !stop() && ctx.Err() != nil {

@@ -90,7 +90,7 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 		options.Dir = dir
 	}
 	s := &Sandbox{options: options, engine: engine, slots: newSlotQueue(options.Workers),
-		preparing: make(chan struct{}, 1), starter: starter{turns: make(chan struct{}, runtime.NumCPU()/2)}}
+		preparing: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	return s, nil
 }
