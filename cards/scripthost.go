@@ -26,6 +26,14 @@ const (
 	defaultFoundTools, maxFoundTools = 10, 50
 )
 
+// ScriptApprovals decides about calls of scripts that need an approval.
+type ScriptApprovals interface {
+	// Approve waits until a person has allowed collected calls of a script, see [deck.Deck.ApproveScript].
+	Approve(ctx context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error)
+	// UseGrant reports whether an earlier grant covers a call of a script, see [deck.Deck.UseScriptGrant].
+	UseGrant(ctx context.Context, a deck.ScriptApproval) (answer deck.ApprovalAnswer, granted bool, err error)
+}
+
 // A ScriptTools is the deck, as scripts use it. Every method decides for the caller that it is given.
 type ScriptTools interface {
 	// Call runs a tools/call, with all checks.
@@ -33,10 +41,7 @@ type ScriptTools interface {
 	// Tools returns the tools that the caller may call. With wait set it waits, as a list does, for servers that were
 	// never listed.
 	Tools(ctx context.Context, caller drawbridge.Caller, wait bool) []drawbridge.Spec
-	// Approve waits until a person has allowed collected calls of a script, see [deck.Deck.ApproveScript].
-	Approve(ctx context.Context, a deck.ScriptApproval) (deck.ApprovalAnswer, error)
-	// UseGrant reports whether an earlier grant covers a call of a script, see [deck.Deck.UseScriptGrant].
-	UseGrant(ctx context.Context, a deck.ScriptApproval) (answer deck.ApprovalAnswer, granted bool, err error)
+	ScriptApprovals
 	// Find returns the tools that match a query best, the best first. It waits as Tools does.
 	Find(ctx context.Context, caller drawbridge.Caller, query string, limit int) []drawbridge.Spec
 	// LearnedOutput returns the output type that was learned for a tool without an output schema.

@@ -64,7 +64,7 @@ func (q *slotQueue) take(owner string) {
 	q.running[owner]++
 }
 
-// release gives a slot back.
+// release ends the use of a slot.
 func (q *slotQueue) release(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
