@@ -152,8 +152,7 @@ func TestAValueOfItsOwnLimit(t *testing.T) {
 // TestHostileReads has scripts that ask for parts and paths that no honest script would.
 func TestHostileReads(t *testing.T) {
 	s := openTest(t, Options{})
-	host := &shelf{HostFunc: echo, texts: []string{"secret", `{"a":` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + "}",
-		"[" + strings.Repeat("[[1,2],[3,4]],", 20_000) + "0]"}}
+	host := &shelf{HostFunc: echo, texts: []string{"secret", `{"a":` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + "}"}}
 	raw := func(request string) string {
 		return `import _drawbridge; print(_drawbridge.request(b'` + request + `').decode())`
 	}
@@ -170,7 +169,7 @@ func TestHostileReads(t *testing.T) {
 		"half a surrogate":   {`r = tools.keep("\ud800x"); print(len(r), r.text() == "\ufffdx")`, "2 True\n", "", ""},
 		"nested parentheses": {`tools.keep({}).select("$[?" + "(" * 100000 + "@" + ")" * 100000 + "]")`, "", "RecursionError", ""},
 		"a path of 1 MB":     {`print(tools.keep({}).select("$" + ".a" * 500000))`, "[]\n", "", ""},
-		"a product of paths": {`tools.result("r3").select("$" + "..*" * 30)`, "", "TimeoutError|MemoryError", "time|memory"},
+		"a product of paths": {`tools.result("r2").select("$" + "..*" * 30)`, "", "TimeoutError|MemoryError", "time|memory"},
 		"a slow pattern":     {`tools.keep(["a" * 40 + "b"]).select("$[?search(@, '(a+)+$')]")`, "", "TimeoutError", "time"},
 		"a huge number":      {`tools.keep([1]).select("$[" + "9" * 100000 + "]")`, "", "ValueError", ""},
 	} {
