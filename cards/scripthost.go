@@ -61,8 +61,9 @@ type scriptHost struct {
 	input    json.RawMessage
 	call     drawbridge.Call
 	patterns []string
-	// runID is the ID of the run, see [SavedRun].
+	// runID is the ID of the run, see [SavedRun]. made counts its calls, also those that are answered from its journal.
 	runID   string
+	made    atomic.Int32
 	results ScriptResults
 	// calls are the goroutines of calls that wait for an approval.
 	calls sync.WaitGroup
@@ -176,6 +177,7 @@ func attributeName(name string) string {
 
 // Call calls a tool for the script. If the call needs an approval, the reply is Pending, and the call waits.
 func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply {
+	h.made.Add(1)
 	name, ok := h.calledName(ctx, c.Name)
 	if !ok {
 		return sandbox.Reply{Err: h.unknownTool(c.Name)}
@@ -213,6 +215,7 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 
 // Repeat implements [sandbox.Repeater]. Whether the earlier result was foreign text is not recorded, so it counts as such.
 func (h *scriptHost) Repeat(ctx context.Context, c sandbox.ToolCall) {
+	h.made.Add(1)
 	h.addRepeated(ctx, c.Name)
 	if h.run.Caller.Kind != drawbridge.Author {
 		h.foreign.Store(true)
@@ -304,7 +307,7 @@ func (h *scriptHost) approve(ctx context.Context, calls []*collectedCall) (deck.
 func (h *scriptHost) approval(calls ...*collectedCall) deck.ScriptApproval {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	a := deck.ScriptApproval{ApprovalRequest: deck.ApprovalRequest{Call: h.run, Spec: h.spec, Run: h.runID}, Script: h.code,
+	a := deck.ScriptApproval{ApprovalRequest: deck.ApprovalRequest{Call: h.run, Spec: h.spec, Run: h.runID + " " + strconv.Itoa(int(h.made.Load()))}, Script: h.code,
 		Input: h.input, Allowed: maps.Clone(h.allowed)}
 	for _, c := range calls {
 		a.Requests, a.Lines = append(a.Requests, c.request), append(a.Lines, c.line)

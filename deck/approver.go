@@ -43,8 +43,8 @@ type ApprovalRequest struct {
 	// Progress is the highest progress of Call that its client was told; progress must increase. It is 0 for a call that
 	// reported none.
 	Progress int
-	// Run is the ID of the run of a script that asks. If it is set, the same request of the run after an interruption
-	// continues the earlier one: a person is not asked twice.
+	// Run identifies the run of a script that asks, and how far it is. If it is set, the same request of the run after an
+	// interruption continues the earlier one: a person is not asked twice.
 	Run string
 	// StillValid reports whether the target still exists with the same definition. The approver must call it before it
 	// applies an approval, so that an approval is not used up for a changed target.

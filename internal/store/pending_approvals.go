@@ -98,12 +98,15 @@ func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout
 		case waiting >= most:
 			return db.newFault(step, drawbridge.RateLimited, fmt.Errorf("%d calls of the caller wait already", waiting))
 		}
-		_, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO asks (id, principal, session, call_hash, card_hash, shown, created, ends, held, answer)
+		added, err := db.execChanged(ctx, tx, `INSERT INTO asks (id, principal, session, call_hash, card_hash, shown, created, ends, held, answer)
 			VALUES ($1, $2, $3, $4, $5, $6, CLOCK, CLOCK + $7, CLOCK + $8, $9)
 			ON CONFLICT (id) DO UPDATE SET held = excluded.held, session = excluded.session
-			WHERE asks.principal = excluded.principal AND asks.call_hash = excluded.call_hash`),
+			WHERE asks.principal = excluded.principal AND asks.call_hash = excluded.call_hash`,
 			a.ID, a.Principal, a.Session, a.Call, a.Card, a.Shown, timeout.Milliseconds(), lease.Milliseconds(),
 			string(AnswerWaiting))
+		if err == nil && !added {
+			err = db.newFault(step, drawbridge.InvalidInput, fmt.Errorf("another call waits as %.20q", a.ID))
+		}
 		return err
 	})
 }

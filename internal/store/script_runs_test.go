@@ -101,3 +101,35 @@ func codeOf(err error) drawbridge.FaultCode {
 	}
 	return f.Code
 }
+
+// TestARequestOfAnInterruptedRunIsContinued adds a request again, as a run does that was repeated: the answer that a person
+// gave meanwhile counts, and another call with the same ID takes nothing over.
+func TestARequestOfAnInterruptedRunIsContinued(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		db, ctx := open(t, location), t.Context()
+		a := store.PendingApproval{ID: "abcdefgh", Principal: "ada", Call: "c1", Card: "t1", Shown: []byte("{}")}
+		add := func(a store.PendingApproval) error {
+			return db.AddPendingApproval(ctx, a, time.Minute, time.Minute, 16)
+		}
+		if err := add(a); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.AnswerPendingApproval(ctx, a.ID, store.AnswerAllowed, "ada", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		other := a
+		other.Call = "c2"
+		if err := add(other); codeOf(err) != drawbridge.InvalidInput {
+			t.Errorf("another call with the same ID: %v", err)
+		}
+		if err := add(a); err != nil {
+			t.Fatal(err)
+		}
+		if used, err := db.UseApproval(ctx, a.ID); err != nil || !used {
+			t.Errorf("the answer is lost: %v, %v", used, err)
+		}
+		if used, err := db.UseApproval(ctx, a.ID); err != nil || used {
+			t.Errorf("the answer is used twice: %v, %v", used, err)
+		}
+	})
+}

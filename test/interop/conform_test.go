@@ -28,10 +28,11 @@ type leg struct {
 }
 
 // TestConformance runs the server leg of the official suite for both generations, on one URL, without a list of
-// expected failures: as clients are usually listed all tools, and once more with search on. The upstream is the SDK's
+// expected failures: as clients are usually listed all tools, and once more with each short list. The upstream is the SDK's
 // conformance server, which speaks both on standard input and output.
 func TestConformance(t *testing.T) {
-	for mode, first := range map[string]string{"direct": "test_simple_text", "search": "find_tools"} {
+	for mode, first := range map[string]string{"direct": "test_simple_text", "search": "find_tools",
+		"code": "search_tools"} {
 		cmd := serveCommand(t, []row{{Name: "upstream", Command: conformant}}, "--http", "127.0.0.1:0",
 			"--naming", "bare")
 		file := filepath.Join(cmd.Dir, "drawbridge", "drawbridge.toml")
