@@ -57,8 +57,11 @@ func (o runPythonOutput) rest(part string) string {
 		case c.Part != part:
 		case c.ID == "":
 			return fmt.Sprintf("[%d more characters, which were too many to keep]", c.Length-c.Returned)
+		case part == valuePart:
+			return fmt.Sprintf("[%d more characters: in the next script, r = tools.result(%q) has r[a:b], r.json() and r.select(jsonpath)]",
+				c.Length-c.Returned, c.ID)
 		default:
-			return fmt.Sprintf("[%d more characters: tools.result(%q) reads them in the next script]",
+			return fmt.Sprintf("[%d more characters: in the next script, r = tools.result(%q) has r[a:b] and r.lines(a, b)]",
 				c.Length-c.Returned, c.ID)
 		}
 	}

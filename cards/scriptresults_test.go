@@ -34,22 +34,22 @@ func TestCutOutcomes(t *testing.T) {
 		"all fits": {outcome: sandbox.Outcome{Stdout: strings.Repeat("x", 59), Value: json.RawMessage(`1`)},
 			text: strings.Repeat("x", 59) + "\n\n1\n"},
 		"much output": {outcome: sandbox.Outcome{Stdout: long("é")},
-			text: long("é")[:60] + "\n\n" + `[20 more characters: tools.result("r1") reads them in the next script]` + "\n",
+			text: long("é")[:60] + "\n\n" + `[20 more characters: in the next script, r = tools.result("r1") has r[a:b] and r.lines(a, b)]` + "\n",
 			kept: []string{long("é")}, cut: []cutPart{{"r1", "stdout", 50, 30}}},
 		"a large value": {outcome: sandbox.Outcome{Stdout: "short", Value: json.RawMessage(`{"a":"` + long("v") + `"}`)},
-			text: "short\n\n" + (`{"a":"` + long("v"))[:55] + "\n\n" + `[53 more characters: tools.result("r1") reads them in the next script]` + "\n",
+			text: "short\n\n" + (`{"a":"` + long("v"))[:55] + "\n\n" + `[53 more characters: in the next script, r = tools.result("r1") has r[a:b], r.json() and r.select(jsonpath)]` + "\n",
 			kept: []string{`{"a":"` + long("v") + `"}`}, cut: []cutPart{{"r1", "value", 108, 55}}},
 		"a large text": {outcome: sandbox.Outcome{Value: json.RawMessage(`"` + long("<\\n>") + `"`)},
-			text: strings.Repeat("<\n>", 20) + "\n\n" + `[15 more characters: tools.result("r1") reads them in the next script]` + "\n",
+			text: strings.Repeat("<\n>", 20) + "\n\n" + `[15 more characters: in the next script, r = tools.result("r1") has r[a:b], r.json() and r.select(jsonpath)]` + "\n",
 			kept: []string{strings.Repeat("<\n>", 25)}, cut: []cutPart{{"r1", "value", 75, 60}}},
 		"a large repr": {outcome: sandbox.Outcome{Repr: long("r")},
-			text: long("r")[:60] + "\n\n" + `[40 more characters: tools.result("r1") reads them in the next script]` + "\n",
+			text: long("r")[:60] + "\n\n" + `[40 more characters: in the next script, r = tools.result("r1") has r[a:b], r.json() and r.select(jsonpath)]` + "\n",
 			kept: []string{long("r")}, cut: []cutPart{{"r1", "value", 100, 60}}},
 		"everything": {outcome: sandbox.Outcome{Stdout: long("o"), Stderr: long("e"), Value: json.RawMessage(`"` + long("v") + `"`), Truncated: true},
-			text: long("o")[:20] + "\n\n" + `[80 more characters: tools.result("r1") reads them in the next script]` + "\n\n" +
+			text: long("o")[:20] + "\n\n" + `[80 more characters: in the next script, r = tools.result("r1") has r[a:b] and r.lines(a, b)]` + "\n\n" +
 				"[the output is truncated]\n\n" +
-				long("v")[:20] + "\n\n" + `[80 more characters: tools.result("r3") reads them in the next script]` + "\n\n" +
-				"stderr:\n" + long("e")[:20] + "\n\n" + `[80 more characters: tools.result("r2") reads them in the next script]` + "\n",
+				long("v")[:20] + "\n\n" + `[80 more characters: in the next script, r = tools.result("r3") has r[a:b], r.json() and r.select(jsonpath)]` + "\n\n" +
+				"stderr:\n" + long("e")[:20] + "\n\n" + `[80 more characters: in the next script, r = tools.result("r2") has r[a:b] and r.lines(a, b)]` + "\n",
 			kept: []string{long("o"), long("e"), long("v")},
 			cut:  []cutPart{{"r1", "stdout", 100, 20}, {"r2", "stderr", 100, 20}, {"r3", "value", 100, 20}}},
 	} {

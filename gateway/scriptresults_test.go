@@ -95,7 +95,7 @@ func TestResultsOfScriptsAreOfTheirSession(t *testing.T) {
 		one, two := r.client(t, drawbridge.Legacy, door, ""), r.client(t, drawbridge.Legacy, door, "")
 		text, structured := runScript(t, one, `print("x" * 4999 + "y")`)
 		id := keptID(t, text)
-		if want := strings.Repeat("x", 1000) + "\n\n" + `[4001 more characters: tools.result("` + id + `") reads them in the next script]` + "\n"; text != want {
+		if want := strings.Repeat("x", 1000) + "\n\n" + `[4001 more characters: in the next script, r = tools.result("` + id + `") has r[a:b] and r.lines(a, b)]` + "\n"; text != want {
 			t.Errorf("%s: the model gets %q", door, text)
 		}
 		if want := `{"stdout":"` + strings.Repeat("x", 1000) + `","calls":0,"results":[{"id":"` + id + `","part":"stdout","length":5001,"returned":1000}]}`; string(structured) != want {
