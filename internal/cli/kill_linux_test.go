@@ -89,6 +89,9 @@ func killOne(config, store string, round int) error {
 	}
 	// Most moments of interest are in the first tenths of a second; the last rounds let the mounts finish.
 	<-time.After(time.Duration(rand.IntN(20+round*round)) * time.Millisecond)
+	if round == killRounds-1 {
+		awaitFile(store) // on a slow machine no round before had a store
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		return err
 	}
@@ -101,6 +104,23 @@ func killOne(config, store string, round int) error {
 	case <-time.After(15 * time.Second):
 		out, _ := exec.Command("ps", "-eo", "pid,ppid,stat,args").CombinedOutput()
 		return fmt.Errorf("processes of a killed gateway are still there:\n%s", out)
+	}
+}
+
+// awaitFile waits until a file exists, for a minute at most.
+func awaitFile(path string) {
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	end := time.After(time.Minute)
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-end:
+			return
+		}
 	}
 }
 

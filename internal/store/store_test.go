@@ -231,7 +231,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		_, err := store.Open(t.Context(), location, store.Options{})
 		f, ok := errors.AsType[*drawbridge.Fault](err)
 		if !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(),
-			"a newer Drawbridge wrote it: its schema is 70, and this one knows 14 (update Drawbridge") {
+			fmt.Sprintf("a newer Drawbridge wrote it: its schema is 70, and this one knows %d (update Drawbridge", store.SchemaVersion)) {
 			t.Errorf("open: %v", err)
 		}
 	})
