@@ -39,7 +39,7 @@ type ResultStore struct {
 	closed     bool
 	principals map[string]*principalResults
 	bytes      int
-	// sweep removes expired results; nil while there are no results.
+	// sweep is the timer that removes expired results. It is nil while the store is empty.
 	sweep *time.Timer
 }
 
@@ -146,7 +146,7 @@ func (s *ResultStore) keep(owner resultOwner, id, text string, origin resultOrig
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return "", 0, errors.New("results are no longer kept")
+		return "", 0, errors.New("Drawbridge is ending and keeps no more results")
 	}
 	if o := s.find(owner); o != nil && o.byID[id] != nil {
 		return id, o.byID[id].text.length, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// hostWithResults returns a host whose runs keep their results in a store. limit is the limit of what is returned.
+// hostWithResults returns a host that keeps results in a new store. A caller gets at most limit bytes of an outcome.
 func hostWithResults(t *testing.T, s ScriptTools, store *ResultStore, limit int, patterns ...string) (*scriptHost, context.Context) {
 	t.Helper()
 	h, ctx := openHost(t, &stage{}, patterns...)

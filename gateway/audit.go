@@ -121,7 +121,7 @@ func signingKeyLoader(vault *secrets.Vault, file string, make bool) func(context
 	}
 }
 
-// keyInVault returns the signing key in the vault. If make is set and there is no key, it generates one.
+// keyInVault returns the signing key from the vault. If the vault has none and make is true, it generates and stores one.
 func keyInVault(ctx context.Context, vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
 	seed, err := randomInVault(ctx, vault, signingKeyName, ed25519.SeedSize, make)
 	if err != nil {

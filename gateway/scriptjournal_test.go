@@ -77,7 +77,7 @@ func TestAJournalIsEncryptedAndWhole(t *testing.T) {
 	}
 }
 
-// TestAForgedJournalIsRefused changes what is stored, as somebody could who can write to the store.
+// TestAForgedJournalIsRefused changes stored entries, as an attacker with access to the database could.
 func TestAForgedJournalIsRefused(t *testing.T) {
 	for name, forge := range map[string]func(r *store.ScriptRun, entries [][]byte){
 		"a changed request":  func(r *store.ScriptRun, _ [][]byte) { r.Request[0]++ },

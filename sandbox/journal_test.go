@@ -239,3 +239,26 @@ func TestARunThatReadsTheClockTooOftenIsNotRepeated(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestARefusedCallStaysRefused has a call that was not made because of the size of the results before it: it is not made in
+// the repeated run either.
+func TestARefusedCallStaysRefused(t *testing.T) {
+	j := &memoryJournal{}
+	h := &askingHost{pending: map[string]ToolCall{}}
+	answer := func(entries [][]byte, fits bool) scriptReply {
+		record, err := newRecorder(Script{Journal: j, Entries: entries})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &requests{host: h, limits: Limits{}.WithDefaults(), recorder: record, pending: map[string]string{}}
+		reply := r.call(t.Context(), ToolCall{Name: "write"}, 1, func() bool { return fits })
+		record.begin(t.Context())
+		return reply
+	}
+	if reply := answer(nil, false); reply.Error == nil || len(h.sent) > 0 {
+		t.Errorf("the first run: %+v, sent %s", reply, h.sent)
+	}
+	if reply := answer(j.entries, true); reply.Error == nil || len(h.sent) > 0 {
+		t.Errorf("the repeated run: %+v, sent %s", reply, h.sent)
+	}
+}

@@ -89,7 +89,7 @@ func (r *requests) answer(ctx context.Context, request []byte) []byte {
 	}
 	switch q.Op {
 	case "call":
-		return r.encode(r.call(ctx, q.ToolCall, r.countCalls(1)))
+		return r.encode(r.call(ctx, q.ToolCall, r.countCalls(1), func() bool { return true }))
 	case "gather":
 		calls, err := readList[ToolCall](q.Calls, r.limits.Calls)
 		if err != nil {
@@ -170,8 +170,9 @@ func (r *requests) countCalls(calls int) (first int) {
 	return first
 }
 
-// call makes the call with this number.
-func (r *requests) call(ctx context.Context, c ToolCall, number int) scriptReply {
+// call makes the call with this number, unless fits returns false: then the results before it are too large. That is
+// recorded like a result, because calls side by side end in any order.
+func (r *requests) call(ctx context.Context, c ToolCall, number int, fits func() bool) scriptReply {
 	if number > r.limits.Calls {
 		return replyTo(Reply{Err: &CallError{Code: "limit",
 			Message: fmt.Sprintf("the script may make %d calls of tools", r.limits.Calls)}})
@@ -189,6 +190,10 @@ func (r *requests) call(ctx context.Context, c ToolCall, number int) scriptReply
 		return reply
 	}
 	return r.recorder.call(ctx, number, func() scriptReply {
+		if !fits() {
+			return replyTo(Reply{Err: &CallError{Code: "limit",
+				Message: "the call was not made: the results of the calls before it are too large"}})
+		}
 		reply := r.host.Call(ctx, c)
 		if reply.Pending != "" && reply.Err == nil {
 			id := strconv.Itoa(number)
@@ -210,12 +215,7 @@ func (r *requests) gather(ctx context.Context, calls []ToolCall) []scriptReply {
 	var size atomic.Int64
 	for i, c := range calls {
 		group.Go(func() error {
-			if size.Load() > int64(r.limits.Transfer) {
-				replies[i] = replyTo(Reply{Err: &CallError{Code: "limit",
-					Message: "the call was not made: the results of the calls before it are too large"}})
-				return nil
-			}
-			replies[i] = r.call(ctx, c, first+i)
+			replies[i] = r.call(ctx, c, first+i, func() bool { return size.Load() <= int64(r.limits.Transfer) })
 			size.Add(int64(len(replies[i].Result)))
 			return nil
 		})

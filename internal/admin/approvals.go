@@ -168,7 +168,8 @@ func newGrant(g store.Grant) (Grant, error) {
 	return out, nil
 }
 
-// Revoke ends the grant with this ID, or all grants of the answered request with this ID. If there is no such grant, the error names the command that lists the grants.
+// Revoke deletes a grant. If id is the ID of an approval request, Revoke deletes all grants that the answer to the request
+// created. It returns an error if no such grant exists.
 func (a *Approvals) Revoke(ctx context.Context, id string) error {
 	unknown := fmt.Errorf("grant %s not found (drawbridge ask grants lists them)", shortID(id))
 	if a.db == nil {

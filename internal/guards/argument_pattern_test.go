@@ -143,8 +143,9 @@ func encodeArguments(random *rand.Rand, arguments map[string]string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// isLike reports whether a call is like the waiting ones, by the rule in the documentation: an argument that all waiting
-// calls have with one value has this value, one that all have is there, and there is no argument that none of them has.
+// isLike reports whether a grant for the waiting calls covers a call. If all waiting calls have an argument with the same
+// value, the call must have that value. If all of them have an argument, the call must have it. If none of them has an
+// argument, the call must not have it.
 func isLike(waiting []map[string]string, call map[string]string) bool {
 	for _, name := range []string{"a", "b", "c"} {
 		values, there := map[string]bool{}, 0

@@ -318,8 +318,8 @@ func (db *DB) readGrants(ctx context.Context, condition string, args ...any) ([]
 	return all, nil
 }
 
-// RevokeGrant deletes a grant, or all grants that one answer created if id is the ID of the answered request. It reports
-// whether there was such a grant. It also deletes all grants that are no longer valid.
+// RevokeGrant deletes a grant and reports whether it existed. If id is the ID of an approval request, RevokeGrant deletes
+// all grants that the answer to the request created. It also deletes all expired grants.
 func (db *DB) RevokeGrant(ctx context.Context, id string) (revoked bool, err error) {
 	err = db.inTransaction(ctx, "revoke a grant", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM grants WHERE NOT"+validGrantSQL)); err != nil {

@@ -198,7 +198,7 @@ var schema = [...]string{
 	`CREATE TABLE script_runs (
 		id        TEXT NOT NULL PRIMARY KEY,
 		owner     TEXT NOT NULL,   -- a hash of the caller
-		call_hash TEXT NOT NULL,   -- of what it called
+		call_hash TEXT NOT NULL,   -- of the arguments of run_python
 		holder    TEXT NOT NULL,   -- the process that runs it
 		request   BLOB NOT NULL,   -- what it called; encrypted
 		created   BIGINT NOT NULL, -- milliseconds since 1970

@@ -13,7 +13,8 @@ import (
 // A ScriptRun is a run of a script that waited for a person, and can be repeated after its process ended. The process
 // that runs it extends its lease repeatedly. If that process ends, the lease expires, and another one may take the run.
 type ScriptRun struct {
-	// ID is the name that people use for the run. Owner is a hash of the caller, and Call a hash of what it called.
+	// ID is the name that people use for the run. Owner is a hash of the caller. Call is a hash of the arguments of
+	// run_python.
 	ID, Owner, Call string
 	// Holder identifies the process that runs it.
 	Holder string
