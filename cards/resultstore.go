@@ -146,7 +146,7 @@ func (s *ResultStore) keep(owner resultOwner, id, text string, origin resultOrig
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return "", 0, errors.New("Drawbridge is ending and keeps no more results")
+		return "", 0, errors.New("no more results are kept: this process is ending")
 	}
 	if o := s.find(owner); o != nil && o.byID[id] != nil {
 		return id, o.byID[id].text.length, nil
