@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A Model asks a language model. Its methods may be called from several goroutines.
+type Model interface {
+	// Generate asks the model for the next message of a conversation. It calls onDelta, one call at a time, for each
+	// piece of the answer that arrives; the last delta comes before Generate returns. It retries as the provider asks.
+	// The error is a *drawbridge.ModelError, or the cause of ctx's end. An answer that does not end is an error.
+	Generate(ctx context.Context, r drawbridge.ModelRequest, onDelta func(drawbridge.ModelDelta)) (
+		drawbridge.ModelResponse, error)
+	// Info describes the model.
+	Info() drawbridge.ModelInfo
+}
+
+// Tools calls tools for a session. Its methods may be called from several goroutines.
+type Tools interface {
+	// Brief returns what the instructions of the model say about the tools. It waits for servers that were never listed
+	// before, until ctx ends.
+	Brief(ctx context.Context, who Identity) (Briefing, error)
+	// Select returns the tools for the next turn. text is what the turn is about. known are the tools that the model
+	// has seen in this session; they come first, in the same order, as long as they exist.
+	Select(ctx context.Context, who Identity, text string, known []drawbridge.CardName) ([]drawbridge.ToolDefinition, error)
+	// Call calls one tool. It calls update while the call runs, from any goroutine. The error is a *drawbridge.Fault, or
+	// the cause of ctx's end; see [drawbridge.Fault.Ambiguous].
+	Call(ctx context.Context, who Identity, call drawbridge.ToolCall, update func(CallUpdate)) (CallOutcome, error)
+	// Answer gives a person's answer to a question of a call that waits; see [CallUpdate.Question].
+	Answer(ctx context.Context, a Answer) error
+}
+
+// An Identity says who calls a tool. Rights only narrow: a sub-agent has at most the rights of its parent.
+type Identity struct {
+	// Session is the ID of the session. Agent is the path of the sub-agent in it, such as "1/2"; it is empty for the
+	// session's own agent. Run is the ID of the prompt's run.
+	Session, Agent, Run string
+	// Mode is the permission mode.
+	Mode PermissionMode
+	// Tools, if it is not nil, are patterns of the tools that may be called, such as "github__*". Each element narrows
+	// further: a tool must match a pattern of every element.
+	Tools [][]string
+	// Depth is the number of sub-agents above this one.
+	Depth int
+}
+
+// A PermissionMode is what a session may do without asking its person. The user's own rules hold in every mode: a mode
+// never allows what a rule denies.
+type PermissionMode string
+
+// The permission modes.
+const (
+	// AskFirst asks before each call that may change something, unless a rule or an earlier answer allows it.
+	AskFirst PermissionMode = "default"
+	// AcceptEdits does not ask before edits of files in the working directory.
+	AcceptEdits PermissionMode = "acceptEdits"
+	// PlanOnly refuses each call that may change something.
+	PlanOnly PermissionMode = "plan"
+	// Bypass asks only where a rule says that a person must be asked.
+	Bypass PermissionMode = "bypass"
+)
+
+// A Briefing is what the model is told about the tools.
+type Briefing struct {
+	// Servers are the mounted servers, in the order of the configuration.
+	Servers []ServerBriefing
+	// Dir is the working directory.
+	Dir string
+	// Notes are further facts, one line each.
+	Notes []string
+}
+
+// A ServerBriefing describes one mounted server to the model.
+type ServerBriefing struct {
+	Name string
+	// Tools is the number of its tools.
+	Tools int
+	// Instructions is the server's own text. It is not verified.
+	Instructions string
+	// Problem says why the server offers nothing; empty if it is ready.
+	Problem string
+}
+
+// A CallOutcome is the result of a tool, with where it came from.
+type CallOutcome struct {
+	Result drawbridge.Result
+	// Server is the server that answered, and Tool the tool's own name there.
+	Server, Tool string
+	// Fenced is true if the text came from outside, so that it must be marked as foreign before the model sees it.
+	Fenced bool
+}
+
+// A CallUpdate tells something about a call that runs. One member is set.
+type CallUpdate struct {
+	Progress *Progress
+	// Question waits for a person. [Tools.Answer] answers it.
+	Question *Question
+	// Task asks the session to run a sub-agent; the call waits for [Tools.Answer].
+	Task *TaskRequest
+}
+
+// Progress is how far a call is. Total is 0 if it is not known.
+type Progress struct {
+	Progress, Total float64
+	Message         string
+}
+
+// A QuestionKind is what a person is asked.
+type QuestionKind string
+
+// The kinds of questions.
+const (
+	// AskApproval: may the call be made? AskScript: may the calls of a script be made?
+	AskApproval QuestionKind = "approval"
+	AskScript   QuestionKind = "script"
+	// AskForm: a server asks for values. AskURL: a server asks to open a web page. AskSampling: a server asks for an
+	// answer of the session's model.
+	AskForm     QuestionKind = "form"
+	AskURL      QuestionKind = "url"
+	AskSampling QuestionKind = "sampling"
+)
+
+// A Question waits for a person's answer.
+type Question struct {
+	ID   string
+	Kind QuestionKind
+	// Server and Tool name what asks.
+	Server, Tool string
+	// Reason says why a person is asked.
+	Reason string
+	// Arguments are the arguments of the call, with secrets redacted; for other kinds, the params of the server.
+	Arguments json.RawMessage
+	// Message is a text for the person, such as the table of a script's effects or the text of a server.
+	Message string
+	// URL is the address of a page, for AskURL.
+	URL string
+}
+
+// An Answer answers a Question or a TaskRequest.
+type Answer struct {
+	ID string
+	// Allow reports the person's yes. Always asks for a grant for equal calls in this session.
+	Allow, Always bool
+	// Content is the content of a form, or the result of a sampling request or of a task.
+	Content json.RawMessage
+}
+
+// A TaskRequest asks for a sub-agent.
+type TaskRequest struct {
+	ID        string
+	Objective string
+	// Tools are patterns of the tools that the sub-agent may call; nil means those of its parent.
+	Tools []string
+}

@@ -1,0 +1,95 @@
+package drawbridge
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// A Role is the sender of a [Message].
+type Role string
+
+// The roles. Instructions are not a message: see [ModelRequest.Instructions]. Results of tools are parts of a message
+// of the user.
+const (
+	UserRole      Role = "user"
+	AssistantRole Role = "assistant"
+)
+
+// A Message is one message of a conversation with a language model.
+type Message struct {
+	Role  Role          `json:"role"`
+	Parts []MessagePart `json:"parts"`
+}
+
+// A MessagePart is one part of a Message. Exactly one member is set.
+type MessagePart struct {
+	Text       string      `json:"text,omitempty"`
+	Image      *Image      `json:"image,omitempty"`
+	Thinking   *Thinking   `json:"thinking,omitempty"`
+	ToolCall   *ToolCall   `json:"toolCall,omitempty"`
+	ToolResult *ToolResult `json:"toolResult,omitempty"`
+}
+
+// An Image is a picture in a message.
+type Image struct {
+	MIMEType string `json:"mimeType"`
+	Data     []byte `json:"data"`
+}
+
+// Thinking is text that a model wrote for itself before its answer.
+type Thinking struct {
+	Text string `json:"text,omitempty"`
+	// Provider is the object that only the provider of the model understands, such as a signature. It must be sent back
+	// unchanged, and only to the model named by Model.
+	Provider json.RawMessage `json:"provider,omitempty"`
+	// Model is the model that wrote it, as "provider/name".
+	Model string `json:"model,omitempty"`
+}
+
+// A ToolCall is a model's request to call a tool.
+type ToolCall struct {
+	// ID identifies the call in its conversation.
+	ID   string   `json:"id"`
+	Name CardName `json:"name"`
+	// Arguments is what the model wrote. It may be invalid JSON.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Provider is the object that only the provider of the model understands; see [Thinking.Provider].
+	Provider json.RawMessage `json:"provider,omitempty"`
+	Model    string          `json:"model,omitempty"`
+}
+
+// A ToolResult is the answer to a ToolCall as the model sees it.
+type ToolResult struct {
+	CallID string   `json:"callId"`
+	Name   CardName `json:"name"`
+	Text   string   `json:"text"`
+	Images []Image  `json:"images,omitempty"`
+	// IsError reports that the call failed. The text says why.
+	IsError bool `json:"isError,omitempty"`
+}
+
+// NewUserMessage returns a message of the user with one text.
+func NewUserMessage(text string) Message {
+	return Message{Role: UserRole, Parts: []MessagePart{{Text: text}}}
+}
+
+// Text returns the text parts of m, joined by blank lines. It omits what the model wrote for itself.
+func (m Message) Text() string {
+	var texts []string
+	for _, part := range m.Parts {
+		if part.Text != "" {
+			texts = append(texts, part.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// ToolCalls returns the calls that m requests, in order.
+func (m Message) ToolCalls() (calls []ToolCall) {
+	for _, part := range m.Parts {
+		if part.ToolCall != nil {
+			calls = append(calls, *part.ToolCall)
+		}
+	}
+	return calls
+}
