@@ -119,7 +119,7 @@ var update = flag.Bool("update", false, "rewrite the files of definitions")
 
 // TestCardSnapshots compares the definition of every card with its file.
 func TestCardSnapshots(t *testing.T) {
-	for _, c := range append(ControlCards(table{}, house{}), NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, ScriptResults{})) {
+	for _, c := range append(ControlCards(table{}, house{}), NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, ScriptResults{}, nil)) {
 		var got bytes.Buffer
 		if err := json.Indent(&got, generatedDefinition(c), "", "  "); err != nil {
 			t.Fatal(err)

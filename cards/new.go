@@ -32,6 +32,8 @@ type Description[In any] struct {
 	Scopes []drawbridge.Scope
 	// NotForScripts prevents scripts that run in Drawbridge's sandbox from calling the card.
 	NotForScripts bool
+	// MayBeTask reports that a call may be answered with a task, if the client knows tasks.
+	MayBeTask bool
 	// AcceptsText accepts two more forms of arguments, which some models send: a string that contains a JSON object,
 	// and null for no arguments.
 	AcceptsText bool
@@ -103,14 +105,18 @@ func newDefinition[In, Out any](d Description[In]) json.RawMessage {
 	if d.Annotations != nil {
 		annotations = mustMarshal(d.Annotations)
 	}
-	return rawjson.Apply(nil,
+	var more []rawjson.Edit
+	if d.MayBeTask {
+		more = append(more, rawjson.Put(rawjson.Quote("optional"), "execution", "taskSupport"))
+	}
+	return rawjson.Apply(nil, append([]rawjson.Edit{
 		rawjson.Put(rawjson.Quote(d.Name), "name"),
 		rawjson.Put(rawjson.Quote(d.Title), "title"),
 		rawjson.Put(rawjson.Quote(strings.TrimSpace(d.Text)), "description"),
 		rawjson.Put(mustMarshal(inputSchema(d)), "inputSchema"),
 		rawjson.Put(mustMarshal(schemaOf[Out]()), "outputSchema"),
 		rawjson.Put(annotations, "annotations"),
-	)
+	}, more...)...)
 }
 
 // inputSchema returns the schema of a card's arguments, with the examples.
@@ -283,7 +289,7 @@ func describeGoType(t reflect.Type) string {
 // newResult returns the result object of an answer.
 func newResult[Out any](a Answer[Out]) (drawbridge.Result, error) {
 	if a.Raw != nil {
-		return drawbridge.Result{Raw: a.Raw}, nil
+		return drawbridge.Result{Raw: a.Raw, Foreign: a.Foreign}, nil
 	}
 	structured, err := json.Marshal(a.Value)
 	if err != nil {

@@ -44,16 +44,21 @@ type runPythonInput struct {
 }
 
 // NewRunPythonCard returns the card that runs scripts. The limits are those of each run; a caller can shorten the time.
-// runs keeps the runs that wait for a person.
+// runs keeps the runs that wait for a person. tasks may be nil; otherwise a client may get a task as the answer.
 func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, limits sandbox.Limits,
-	results ScriptResults) drawbridge.Card {
+	results ScriptResults, tasks *ScriptTasks) drawbridge.Card {
 	var card drawbridge.Card
 	card = foreignCard{newShipped(Description[runPythonInput]{
 		Name: RunPythonName, Title: "Run Python", Text: runPythonText, AcceptsText: true, NotForScripts: true,
-		Scopes:      []drawbridge.Scope{"sandbox"},
+		Scopes: []drawbridge.Scope{"sandbox"}, MayBeTask: true,
 		Annotations: &Annotations{Destructive: true, OpenWorld: true},
 		Examples:    []runPythonInput{{Code: `print(len(tools.call("drawbridge_tools")["tools"]))`}},
 	}, func(ctx context.Context, call drawbridge.Call, in runPythonInput) (answer Answer[runPythonOutput], err error) {
+		if tasks != nil && asksForTask(call) {
+			result, err := tasks.answer(ctx, call)
+			answer.Raw, answer.Foreign = result.Raw, result.Foreign
+			return answer, err
+		}
 		in, saved, journal, entries, err := openRun(ctx, runs, call, in)
 		if err != nil {
 			return answer, err
@@ -73,7 +78,8 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, lim
 			},
 		}, host)
 		// The outcome is worth more than a journal that is left over; it expires.
-		_ = journal.Close(context.WithoutCancel(ctx), err == nil || errors.Is(err, sandbox.ErrUnrepeatable))
+		_ = journal.Close(context.WithoutCancel(ctx), err == nil || errors.Is(err, sandbox.ErrUnrepeatable) ||
+			errors.Is(context.Cause(ctx), errTaskCancelled))
 		if err != nil {
 			return answer, runFault(ctx, call.Caller, err)
 		}
@@ -81,6 +87,9 @@ func NewRunPythonCard(runner ScriptRunner, tools ScriptTools, runs RunStore, lim
 		return Answer[runPythonOutput]{Text: out.text(), Value: out, IsError: outcome.Error != nil,
 			Foreign: host.foreign.Load()}, nil
 	})}
+	if tasks != nil {
+		tasks.card = card
+	}
 	return card
 }
 

@@ -232,7 +232,7 @@ func (noJournal) Close(context.Context, bool) error { return nil }
 
 func TestWhatAScriptIsRunWith(t *testing.T) {
 	r := &runner{}
-	card := NewRunPythonCard(r, &stage{}, noRuns{}, sandbox.Limits{}, ScriptResults{})
+	card := NewRunPythonCard(r, &stage{}, noRuns{}, sandbox.Limits{}, ScriptResults{}, nil)
 	result, err := card.Run(t.Context(), drawbridge.Call{Params: json.RawMessage(
 		`{"arguments":{"code":"1","arguments":{"id":9007199254740993},"timeout":1000000}}`)})
 	if err != nil || result.IsError() {

@@ -234,7 +234,7 @@ func TestOutputsMatchTheSchema(t *testing.T) {
 		{Stdout: "x", Value: json.RawMessage(`{"a":[1,null]}`)}, {Value: json.RawMessage(`42`), Stderr: "e", Limit: "time", Calls: 3},
 		{Stdout: strings.Repeat("x", 100), Repr: "r", Error: &sandbox.ScriptError{Type: "E", Message: "m", Line: 1, Traceback: "t"}},
 	} {
-		card := NewRunPythonCard(outcomeRunner{o}, &stage{}, noRuns{}, sandbox.Limits{}, ScriptResults{Store: openStore(t), Limit: 50})
+		card := NewRunPythonCard(outcomeRunner{o}, &stage{}, noRuns{}, sandbox.Limits{}, ScriptResults{Store: openStore(t), Limit: 50}, nil)
 		result, err := card.Run(t.Context(), drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"arguments":{"code":"1"}}`)})
 		if err != nil {
 			t.Fatal(err)

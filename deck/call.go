@@ -157,6 +157,8 @@ type callTarget struct {
 	// tool's definition with the server's own name.
 	sampler    *outputSampler
 	definition json.RawMessage
+	// ownTask is true for a task of Drawbridge's own cards.
+	ownTask bool
 	// heldReason and nextStep are set for a target that must not be called until a person decides on it. paramsErr is
 	// set if the deck did not issue the request state in the params, or if an argument has an unlisted name. In both
 	// cases the call is refused after the guards have decided.

@@ -41,7 +41,7 @@ func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
 // gets no result. From a result that is not withheld the deck may learn the output type of the tool.
 func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
 	filter := s.filter
-	if s.target.card != nil && s.result.Foreign {
+	if s.result.Foreign && (s.target.card != nil || s.target.ownTask) {
 		yes := true
 		filter = d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, string(s.target.spec.Name), s.target.filterName(),
 			spotlight.ResultTreatment{Mark: &yes, Scan: d.scanForeignCards})
@@ -70,7 +70,7 @@ type ForeignCard interface {
 // filterOf returns the filter that marks or withholds the result of a call.
 func (d *Deck) filterOf(s *callState) spotlight.ResultFilter {
 	card, tool := string(s.target.spec.Name), s.target.filterName()
-	if c, ok := s.target.card.(ForeignCard); ok && c.ReturnsForeignTexts() {
+	if c, ok := s.target.card.(ForeignCard); s.target.ownTask || ok && c.ReturnsForeignTexts() {
 		return d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, card, tool, spotlight.ResultTreatment{Scan: d.scanForeignCards})
 	}
 	return d.resultFilter(s.call, s.target.spec.Server, card, tool)

@@ -3,6 +3,7 @@ package deck
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,10 @@ func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 			s.sent.Peer = k.wrapPeer(s.call.Peer)
 		}
 	}
+	if d.startsOwnTask(s) {
+		k := d.ownTaskTranslator(s.call.Caller)
+		s.tasks, s.taskRequested = &k, rawjson.Get(s.call.Params, "task") != nil
+	}
 	s.sent.Params = rawjson.Apply(s.call.Params, edits...)
 	return nil
 }
@@ -49,6 +54,11 @@ func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	case s.target.searches:
 		s.result = d.SearchView(s.call.Caller).AnswerSearch(ctx, s.params.Name, s.params.Arguments,
 			func(name drawbridge.CardName) (LearnedOutput, bool) { return d.LearnedOutput(ctx, s.call.Caller, name) })
+	case s.target.ownTask:
+		s.result, err = d.ownTasks.DoTask(ctx, s.sent)
+		if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Code == drawbridge.NotFound {
+			err = unknownNameFault(taskKind, string(s.target.spec.Name))
+		}
 	case s.target.card != nil:
 		s.result, err = d.runCard(ctx, s.target, s.sent)
 	default:

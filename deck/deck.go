@@ -187,6 +187,8 @@ type Options struct {
 	ScanForeignCards bool
 	// OutputLearner learns the output types of servers' tools that have no output schema; nil learns none.
 	OutputLearner *OutputLearner
+	// OwnTasks handles the tasks of Drawbridge's own cards; nil if no card answers with a task.
+	OwnTasks TaskBackend
 	// ReadTrail stores which servers' results each run has received; if it is nil, nothing is stored.
 	ReadTrail *ReadTrail
 	// MaxTools limits the enrolled tools of a server that has no limit of its own; 0 means DefaultMaxTools.

@@ -39,6 +39,7 @@ type Deck struct {
 	interceptors     []Interceptor
 	scanForeignCards bool
 	outputs          *OutputLearner // nil learns nothing
+	ownTasks         TaskBackend    // nil has no tasks
 	// If approver is nil, calls that need an approval are refused.
 	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
@@ -90,7 +91,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	}
 	d.guards = newGuardChain(o.Guards, d.log)
 	d.interceptors, d.scanForeignCards = slices.Clone(o.Interceptors), o.ScanForeignCards
-	d.outputs = o.OutputLearner
+	d.outputs, d.ownTasks = o.OutputLearner, o.OwnTasks
 	if d.now == nil {
 		d.now = time.Now
 	}

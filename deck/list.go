@@ -142,5 +142,5 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 		}
 	}
 	caps := rawjson.Apply(serverCapabilities(known, never), extensionEdits(caller.Capabilities, known)...)
-	return addTaskCapabilities(caller, caps, v.allTaskCapabilities(caller))
+	return addTaskCapabilities(caller, caps, append(v.allTaskCapabilities(caller), d.offersOwnTask(caller)))
 }

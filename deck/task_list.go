@@ -23,6 +23,11 @@ func (d *Deck) listTasks(ctx context.Context, s *callState) error {
 		return err
 	}
 	var tasks []byte
+	if at == 0 && cursor == "" {
+		if tasks, err = d.listOwnTasks(ctx, s); err != nil {
+			return err
+		}
+	}
 	next := ""
 	for ; at < len(servers) && next == ""; at, cursor = at+1, "" {
 		k := d.taskTranslatorFor(servers[at], call.Caller)

@@ -42,6 +42,9 @@ func (d *Deck) resolveTask(_ context.Context, s *callState) error {
 // hidden.
 func (d *Deck) findTask(s *callState, id string) error {
 	t, ok := d.sealer.openID(s.call.Caller.Principal, id, taskFormOf(s.call.Caller))
+	if ok && t.Server == drawbridge.OwnServer {
+		return d.findOwnTask(s, id, t)
+	}
 	v := d.view.Load()
 	m := v.server(t.Server)
 	// A server with a listing but without the task capability has no tasks any more.
@@ -65,7 +68,9 @@ func (d *Deck) rememberHolder(s *callState) {
 // rewriteTaskParams sets s.sent to a copy of the request in which the sealed task IDs are replaced with the server's
 // own IDs.
 func (d *Deck) rewriteTaskParams(_ context.Context, s *callState) error {
-	d.rememberHolder(s)
+	if !s.target.ownTask {
+		d.rememberHolder(s)
+	}
 	s.sent = s.call
 	edits := append(s.tasks.requestEdits(s.call.Params), rawjson.Put(rawjson.Quote(s.target.ownName), "taskId"))
 	s.sent.Params = rawjson.Apply(s.call.Params, edits...)
@@ -104,7 +109,7 @@ func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	case mcp.MethodTasksResult, mcp.MethodTasksList:
 		known = caller.Era != drawbridge.Modern
 	}
-	if !known || !d.view.Load().hasTasks(caller) {
+	if !known || !d.view.Load().hasTasks(caller) && d.offersOwnTask(caller) == nil {
 		return methodNotFoundFault(method)
 	}
 	if caller.Era == drawbridge.Modern && rawjson.Get(caller.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
@@ -177,6 +182,10 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 	err := d.findTask(s, id)
 	if err == nil {
 		err = d.authorize(ctx, s)
+	}
+	if err == nil && s.target.ownTask {
+		err = &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: "watch " + clipText(id),
+			Err: errors.New("changes of this task are not sent"), Next: "call tasks/get"}
 	}
 	if err == nil {
 		d.rememberHolder(s)

@@ -122,8 +122,10 @@ type Gateway struct {
 	enroller   *enroller
 	notifier   *notify.Notifier // nil if the settings turn notifications off
 	ownTools   *deck.Provisioned
-	catalogue  *deck.Catalogue // the catalogue that ownTools was made from
-	addons     []*addons.Addon
+	// scriptTasks are the scripts that run as tasks.
+	scriptTasks *cards.ScriptTasks
+	catalogue   *deck.Catalogue // the catalogue that ownTools was made from
+	addons      []*addons.Addon
 	// sessionEvents is the queue of session events for the addons; nil without addons.
 	sessionEvents chan sessionEvent
 	config        Config
@@ -320,7 +322,8 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
-		ResultScanner: g.shared.scanner, OutputLearner: g.shared.outputs, ScanForeignCards: g.scansForeignTexts(),
+		ResultScanner: g.shared.scanner, OutputLearner: g.shared.outputs, OwnTasks: g.scriptTasks,
+		ScanForeignCards: g.scansForeignTexts(),
 		Discovery: deckDiscovery(discovery,
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,
@@ -440,6 +443,7 @@ func (g *Gateway) Close() error {
 		stop()
 		<-ran
 	}
+	errs = append(errs, g.scriptTasks.Close())
 	if g.ownTools != nil {
 		errs = append(errs, g.ownTools.Close())
 	}

@@ -103,7 +103,7 @@ func (t scriptTools) LearnedOutput(ctx context.Context, caller drawbridge.Caller
 func (g *Gateway) newRunPythonCard() drawbridge.Card {
 	s := g.set.Settings.Sandbox
 	return cards.NewRunPythonCard(scriptRunner{g.shared}, scriptTools{g}, scriptRuns{g.shared}, scriptLimits(s),
-		cards.ScriptResults{Store: g.shared.results, Gateway: g.id, Limit: int(s.Result)})
+		cards.ScriptResults{Store: g.shared.results, Gateway: g.id, Limit: int(s.Result)}, g.scriptTasks)
 }
 
 // offersScripts reports whether clients may run scripts.

@@ -221,7 +221,7 @@ func (r LoadedConfig) rules() *drawbridge.Rules {
 // Open opens a gateway that uses the Shared that loaded r. Close the gateway before the Shared. The error is as for
 // [Open].
 func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
-	g := &Gateway{
+	g := &Gateway{scriptTasks: cards.NewScriptTasks(),
 		id: rand.Text(), log: r.config.Logger, owner: processOwner(), shared: r.shared, set: r.set, policy: r.policy, config: r.config,
 		ruleGuard:      guards.NewRuleGuard(r.config.Logger),
 		stopTrustWatch: func() {},

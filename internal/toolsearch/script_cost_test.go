@@ -165,7 +165,7 @@ type codeTotals struct {
 // add counts tasks with one deck.
 func (c *codeTotals) add(t *testing.T, tools map[string]drawbridge.Spec, specs []drawbridge.Spec, tasks []recorded,
 	runs map[string][]scriptRun, p price) {
-	runPython := cards.NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, cards.ScriptResults{}).Spec()
+	runPython := cards.NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, cards.ScriptResults{}, nil).Spec()
 	all := toolsearch.New(toolsearch.Options{}).View("", 1, func() []drawbridge.Spec { return specs })
 	few := toolsearch.New(toolsearch.Options{Mode: toolsearch.Code}).View("", 1,
 		func() []drawbridge.Spec { return append([]drawbridge.Spec{runPython}, specs...) })
@@ -199,7 +199,7 @@ func (c codeTotals) String() string {
 // whatever servers there are, and do not change when the servers' tools do.
 func TestTheCodeDefinitionsAreShortAndStable(t *testing.T) {
 	list := func(servers, tools int) (all string, descriptions, whole int) {
-		specs := []drawbridge.Spec{cards.NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, cards.ScriptResults{}).Spec()}
+		specs := []drawbridge.Spec{cards.NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, cards.ScriptResults{}, nil).Spec()}
 		for s := range servers {
 			for n := range tools {
 				server, tool := fmt.Sprintf("an-mcp-server-%d", s), fmt.Sprintf("tool_%d", n)
