@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
@@ -204,4 +208,106 @@ func TestAKilledCallThatDidNotWaitIsNotRepeated(t *testing.T) {
 		t.Error(text)
 	}
 	wantNotes(t, file, "free")
+}
+
+// TestATaskOfAKilledRunIsResumed does the same with a client that is connected by HTTP alone, and polls the task of its
+// call.
+func TestATaskOfAKilledRunIsResumed(t *testing.T) {
+	d, file := noteDesk(t)
+	post, kill := d.serveHTTP()
+	arguments, err := json.Marshal(map[string]string{"code": noteScript})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := post("tools/call", fmt.Sprintf(`"name":"run_python","arguments":%s`, arguments))
+	id := rawjson.GetString(created, "result", "taskId")
+	if rawjson.GetString(created, "result", "resultType") != "task" || id == "" {
+		t.Fatalf("%s", created)
+	}
+	asked := d.waiting()
+	wantNotes(t, file, "free")
+	kill()
+	post, _ = d.serveHTTP()
+	task := post("tasks/get", fmt.Sprintf(`"taskId":%q`, id))
+	if rawjson.GetString(task, "result", "status") != "working" {
+		t.Fatalf("after the restart: %s", task)
+	}
+	d.run(0, "ask", "allow", asked) // the person is not asked twice
+	d.until("the end of the task", func() bool {
+		task = post("tasks/get", fmt.Sprintf(`"taskId":%q`, id))
+		return rawjson.GetString(task, "result", "status") != "working"
+	})
+	if out := rawjson.GetString(task, "result", "result", "structuredContent", "stdout"); out != "1 [2, 3] True\n" {
+		t.Errorf("%s", task)
+	}
+	wantNotes(t, file, "free", "asked 1", "asked 2")
+}
+
+// serveHTTP starts "serve --http" in a process of its own. post sends a request of a stateless client that knows tasks,
+// with these members of params, and returns the response. kill ends the process with SIGKILL.
+func (d *desk) serveHTTP() (post func(method, params string) json.RawMessage, kill func()) {
+	d.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Args, cmd.Dir = []string{"drawbridge", "serve", "--http", "127.0.0.1:0"}, d.project
+	cmd.Env = d.process(nil, nil, nil).Environ
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()         // it was killed
+	})
+	d.t.Cleanup(kill)
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	address = strings.TrimSpace(address)
+	return func(method, params string) json.RawMessage {
+		d.t.Helper()
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":`+
+			`"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},`+
+			`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
+		r, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, address, strings.NewReader(body))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		name := rawjson.GetString(json.RawMessage(body), "params", "name")
+		if name == "" {
+			name = rawjson.GetString(json.RawMessage(body), "params", "taskId")
+		}
+		for key, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			mcp.HeaderVersion: mcp.Version20260728, mcp.HeaderMethod: method, "Mcp-Name": name} {
+			r.Header.Set(key, value)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+			for events := mcp.NewSSEReader(bytes.NewReader(text), 0); ; {
+				e, err := events.Next()
+				if err != nil {
+					d.t.Fatalf("no response in %s: %v", text, err)
+				}
+				if rawjson.Get(e.Data, "id") != nil {
+					return e.Data
+				}
+			}
+		}
+		return text
+	}, kill
 }
