@@ -33,6 +33,7 @@ func TestSandboxNumbers(t *testing.T) {
 	table = append(table, lab.throughput(), lab.innerCall(), lab.gather())
 	table = append(table, lab.processor()...)
 	table = append(table, lab.workerMemory())
+	table = append(table, unusedSandbox(t)...)
 	aligned := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer aligned.Flush()
 	for _, l := range table {
@@ -276,4 +277,53 @@ func (l *scriptLab) workerMemory() line {
 		}
 	}
 	return line{what: "memory of a worker after 1,000 scripts", subject: fmt.Sprintf("%.0f MB", most), value: most, bar: 60, format: "%.0f MB"}
+}
+
+// unusedSandbox is what the interpreter costs a "serve" that runs no script: beside a program that was built without it.
+func unusedSandbox(t *testing.T) []line {
+	without := filepath.Join(t.TempDir(), "drawbridge")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "nopython", "-o", without+".built",
+		"github.com/drawbridge-mcp/drawbridge/cmd/drawbridge")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build without Python: %v\n%s", err, out)
+	}
+	if err := install(without+".built", without); err != nil {
+		t.Fatal(err)
+	}
+	config, store := configure(t)
+	programs := [2]string{drawbridge, without}
+	var took, memory [2][]float64
+	for round := range 2 * rounds() {
+		for n := range programs {
+			i := (n + round) % len(programs)
+			cmd := serve(config, store)
+			cmd.Path = programs[i]
+			began := time.Now()
+			p := start(t, cmd)
+			if _, err := p.stdio().call(toolsList("")); err != nil {
+				t.Fatal(err)
+			}
+			took[i] = append(took[i], float64(time.Since(began))/float64(time.Millisecond))
+			<-time.After(500 * time.Millisecond) // idle: it releases what only its start needed
+			memory[i] = append(memory[i], float64(status(t, p.cmd.Process.Pid, "RssAnon:"))/1024)
+			p.stop()
+		}
+	}
+	var size [2]float64
+	for i, program := range programs {
+		info, err := os.Stat(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size[i] = float64(info.Size()) / (1 << 20)
+	}
+	compare := func(what, format string, with, without, bar float64, timed bool) line {
+		return line{what: what + ", Python in the program − without", subject: fmt.Sprintf(format, with),
+			control: fmt.Sprintf(format, without), value: with - without, bar: bar, format: format, timed: timed}
+	}
+	return []line{
+		compare("memory of serve that ran no script", "%.1f MB", median(memory[0]), median(memory[1]), 1.5, false),
+		compare("exec to first list", "%.1f ms", slices.Min(took[0]), slices.Min(took[1]), 1, true),
+		compare("size of the program", "%.1f MB", size[0], size[1], 12, false),
+	}
 }
