@@ -31,7 +31,6 @@ var layers = map[string]int{
 	"workspace":           3,
 	"internal/audit":      3,
 	"internal/policy":     3,
-	"internal/ratelimit":  3,
 	"internal/trust":      3,
 	"internal/shield":     3,
 	"internal/injection":  3,

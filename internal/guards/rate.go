@@ -13,7 +13,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
-	"github.com/drawbridge-mcp/drawbridge/internal/ratelimit"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
@@ -36,12 +35,12 @@ const defaultSameErrors = 25
 
 // CallerQuotas returns the quotas of a caller. The caller may make at most session calls in a session, and at most
 // caller calls in each period of length every. A number of 0 means no quota.
-func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quota) {
+func CallerQuotas(session, caller int, every time.Duration) (all []Quota) {
 	if session > 0 {
-		all = append(all, ratelimit.Quota{Name: sessionQuota, Max: session, Idle: sessionIdleTime})
+		all = append(all, Quota{Name: sessionQuota, Max: session, Idle: sessionIdleTime})
 	}
 	if caller > 0 {
-		all = append(all, ratelimit.Quota{Name: callerQuota, Max: caller, Every: every})
+		all = append(all, Quota{Name: callerQuota, Max: caller, Every: every})
 	}
 	return all
 }
@@ -57,7 +56,7 @@ type AccountStore interface {
 // limited, by defaultSameErrors.
 type LimiterOptions struct {
 	// Quotas apply to each caller. If there are quotas, Accounts is required.
-	Quotas   []ratelimit.Quota
+	Quotas   []Quota
 	Accounts AccountStore
 	// SameErrors is how often per minute the same call may end in the same error. SameCalls is how often per minute it
 	// may end in the same result. 0 means the default, and a negative number means no limit.
@@ -72,11 +71,11 @@ type LimiterOptions struct {
 // gateways of a process.
 type CallLimiter struct {
 	o       LimiterOptions
-	pace    ratelimit.WindowLimiter
-	breaker *ratelimit.LoopBreaker
+	pace    windowLimiter
+	breaker *loopBreaker
 	// usedStates are the request states that were already used. A request state identifies the earlier call that a call
 	// continues, and may be used once.
-	usedStates ratelimit.SeenSet
+	usedStates seenSet
 }
 
 // NewCallLimiter returns a limiter with all counts at zero.
@@ -90,10 +89,10 @@ func NewCallLimiter(o LimiterOptions) *CallLimiter {
 	if o.SameErrors == 0 {
 		o.SameErrors = defaultSameErrors
 	}
-	loops := ratelimit.LoopLimits{Errors: max(0, o.SameErrors), Calls: max(0, o.SameCalls)}
-	return &CallLimiter{o: o, breaker: ratelimit.NewLoopBreaker(loops,
+	loops := loopLimits{errors: max(0, o.SameErrors), calls: max(0, o.SameCalls)}
+	return &CallLimiter{o: o, breaker: newLoopBreaker(loops,
 		func(args []byte) []byte { return rawjson.Canonical(args) }),
-		usedStates: ratelimit.SeenSet{TTL: deck.StateLife}}
+		usedStates: seenSet{ttl: deck.StateLife}}
 }
 
 // A ServerRate limits the calls of a server to Max in any 60 seconds; 0 means no limit. Calls are counted under Name,
@@ -131,15 +130,15 @@ func (g limitGuard) decide(ctx context.Context, q deck.Question, count bool) dra
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
 	now := g.o.Now()
-	site := ratelimit.CallSite{Caller: q.Caller.Principal, Server: string(q.Spec.Server), Tool: q.Spec.Tool}
-	if loop, held := g.breaker.CheckCall(site, lazyArguments(q.Params), now); held {
+	site := callSite{caller: q.Caller.Principal, server: string(q.Spec.Server), tool: q.Spec.Tool}
+	if loop, held := g.breaker.checkCall(site, lazyArguments(q.Params), now); held {
 		return loopVerdict(loop, now)
 	}
 	p := g.rates(q.Spec.Server)
 	if p.Max > 0 {
-		take := g.pace.CheckRoom
+		take := g.pace.checkRoom
 		if count {
-			take = g.pace.Take
+			take = g.pace.take
 		}
 		if again, ok := take(p.Name, p.Max, now); !ok {
 			return drawbridge.Verdict{
@@ -150,21 +149,21 @@ func (g limitGuard) decide(ctx context.Context, q deck.Question, count bool) dra
 	}
 	verdict := g.takeQuota(ctx, q, count)
 	if verdict.Effect != drawbridge.Allow && count && p.Max > 0 {
-		g.pace.GiveBack(p.Name, now) // a call over the caller's quota does not use up the server's rate
+		g.pace.giveBack(p.Name, now) // a call over the caller's quota does not use up the server's rate
 	}
 	return verdict
 }
 
 // loopVerdict returns the verdict that denies a call because equal calls ended in the same way too often.
-func loopVerdict(loop ratelimit.LoopState, now time.Time) drawbridge.Verdict {
+func loopVerdict(loop loopState, now time.Time) drawbridge.Verdict {
 	end := "in the same way"
-	if loop.Errors {
+	if loop.errors {
 		end = "in the same error"
 	}
 	return drawbridge.Verdict{
 		Rule: "loop", Code: drawbridge.RateLimited, Next: "change the arguments, or wait: " +
-			retryText(loop.RetryAt.Sub(now)),
-		Reason: fmt.Sprintf("the same call was made %d times in 60s, and ended %s each time", loop.Times, end),
+			retryText(loop.retryAt.Sub(now)),
+		Reason: fmt.Sprintf("the same call was made %d times in 60s, and ended %s each time", loop.times, end),
 	}
 }
 
@@ -179,9 +178,9 @@ func (g limitGuard) continuesCall(q deck.Question, count bool) bool {
 	case !ok:
 		return false
 	case count:
-		return g.usedStates.AddIfNew(state, g.o.Now())
+		return g.usedStates.addIfNew(state, g.o.Now())
 	}
-	return g.usedStates.IsNew(state, g.o.Now())
+	return g.usedStates.isNew(state, g.o.Now())
 }
 
 // takeQuota counts a call against the quotas of the caller. If count is false, it only checks whether the quotas allow
@@ -201,12 +200,12 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 	err := g.o.Accounts.UpdateAccount(ctx, quotaAccountKind, q.Caller.Principal,
 		func(body []byte, now time.Time) ([]byte, error) {
 			at = now
-			purse, err := ratelimit.ParseUsage(body)
+			purse, err := parseUsage(body)
 			if err != nil {
 				return nil, err
 			}
-			purse, moved := purse.Rebase(g.o.Quotas, now)
-			after, err := purse.Spend(g.o.Quotas, now)
+			purse, moved := purse.rebase(g.o.Quotas, now)
+			after, err := purse.spend(g.o.Quotas, now)
 			switch {
 			case err != nil && moved && count: // the call is refused, but the moved counts are stored
 				exceeded, after = err, purse
@@ -215,10 +214,10 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 			case !count:
 				return nil, errDryRun
 			}
-			return after.Encode()
+			return after.encode()
 		})
 	err = cmp.Or(err, exceeded)
-	spent, ok := errors.AsType[*ratelimit.QuotaExceededError](err)
+	spent, ok := errors.AsType[*quotaExceededError](err)
 	switch {
 	case err == nil, errors.Is(err, errDryRun):
 		return allow
@@ -259,12 +258,12 @@ func (m *CallLimiter) CallEnded(id drawbridge.ServerID, call drawbridge.Call, re
 		failed = string(rawjson.Get(result.Raw, "isError")) == "true"
 	}
 	now := m.o.Now()
-	if m.breaker.CanSkipRecording(failed, now) {
+	if m.breaker.canSkipRecording(failed, now) {
 		return
 	}
 	name, said := nameAndArguments(call.Params)
-	site := ratelimit.CallSite{Caller: call.Caller.Principal, Server: string(id), Tool: name}
-	m.breaker.RecordEnd(site, func() []byte { return said }, failed, func() []byte {
+	site := callSite{caller: call.Caller.Principal, server: string(id), tool: name}
+	m.breaker.recordEnd(site, func() []byte { return said }, failed, func() []byte {
 		if err != nil {
 			return []byte(drawbridge.AsFault(err).Error())
 		}

@@ -6,6 +6,7 @@
 // resolved. Each decision uses one version of the rules, even if they are replaced meanwhile. A caller learns nothing
 // about the rule that denied a call. An approval is valid only for one call, exactly as the person saw it, and is
 // consumed before the call is sent. Quotas are stored by principal, so a new connection or process does not reset them.
+// A stored count that cannot be read does not permit a call. The memory for rates and repeated calls is bounded.
 //
 // The guards examine only the content of a call. They cannot detect paths that a program composes itself, or hard
 // links.

@@ -1,4 +1,4 @@
-package ratelimit
+package guards
 
 import (
 	"slices"
@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Window is the period over which calls are counted by a WindowLimiter and a LoopBreaker.
-const Window = time.Minute
+// rateWindow is the period over which calls are counted by a windowLimiter and a loopBreaker.
+const rateWindow = time.Minute
 
-// A WindowLimiter limits the number of calls in any period of 60 seconds, separately for each name, such as a server's
+// A windowLimiter limits the number of calls in any period of 60 seconds, separately for each name, such as a server's
 // name. The zero value has counted no calls. Its methods may be called from several goroutines.
-type WindowLimiter struct {
+type windowLimiter struct {
 	mu sync.Mutex
 	// calls contains the times of the last minute's calls by name, the oldest first.
 	calls map[string][]time.Time
 }
 
-// Take counts a call for the name if fewer than max calls were counted in the last 60 seconds. Otherwise it counts
+// take counts a call for the name if fewer than max calls were counted in the last 60 seconds. Otherwise it counts
 // nothing and returns the time when a call is permitted again. If max is 0 or negative, no call is permitted.
-func (p *WindowLimiter) Take(name string, max int, now time.Time) (again time.Time, ok bool) {
+func (p *windowLimiter) take(name string, max int, now time.Time) (again time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if again, ok = p.pruneAndCheck(name, max, now); ok {
@@ -28,15 +28,15 @@ func (p *WindowLimiter) Take(name string, max int, now time.Time) (again time.Ti
 	return again, ok
 }
 
-// CheckRoom returns what Take would return, but counts nothing.
-func (p *WindowLimiter) CheckRoom(name string, max int, now time.Time) (again time.Time, ok bool) {
+// checkRoom returns what take would return, but counts nothing.
+func (p *windowLimiter) checkRoom(name string, max int, now time.Time) (again time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pruneAndCheck(name, max, now)
 }
 
-// GiveBack removes a call that Take counted at the time at, but that was not made.
-func (p *WindowLimiter) GiveBack(name string, at time.Time) {
+// giveBack removes a call that take counted at the time at, but that was not made.
+func (p *windowLimiter) giveBack(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	calls := p.calls[name]
@@ -50,10 +50,10 @@ func (p *WindowLimiter) GiveBack(name string, at time.Time) {
 
 // pruneAndCheck deletes the calls older than a minute, and reports whether another call is permitted. If not, it
 // returns the time when a call is permitted again. mu must be held.
-func (p *WindowLimiter) pruneAndCheck(name string, max int, now time.Time) (again time.Time, ok bool) {
+func (p *windowLimiter) pruneAndCheck(name string, max int, now time.Time) (again time.Time, ok bool) {
 	calls := p.calls[name]
 	gone := 0
-	for gone < len(calls) && now.Sub(calls[gone]) >= Window {
+	for gone < len(calls) && now.Sub(calls[gone]) >= rateWindow {
 		gone++
 	}
 	calls = calls[gone:]
@@ -65,7 +65,7 @@ func (p *WindowLimiter) pruneAndCheck(name string, max int, now time.Time) (agai
 	case len(calls) < max:
 		return time.Time{}, true
 	case max <= 0:
-		return now.Add(Window), false
+		return now.Add(rateWindow), false
 	}
-	return calls[len(calls)-max].Add(Window), false
+	return calls[len(calls)-max].Add(rateWindow), false
 }

@@ -1,4 +1,4 @@
-package ratelimit
+package guards
 
 import (
 	"hash/maphash"
@@ -6,50 +6,50 @@ import (
 	"time"
 )
 
-// A CallSite identifies the calls that are counted together: the calls of one caller to one tool of a server.
-type CallSite struct{ Caller, Server, Tool string }
+// A callSite identifies the calls that are counted together: the calls of one caller to one tool of a server.
+type callSite struct{ caller, server, tool string }
 
-// LoopLimits bounds how often a caller may repeat the same call with the same result within 60 seconds. Zero means no
+// loopLimits bounds how often a caller may repeat the same call with the same result within 60 seconds. Zero means no
 // limit.
-type LoopLimits struct {
-	// Errors is the limit for calls that end with the same error. Calls is the limit for calls that end with the same
+type loopLimits struct {
+	// errors is the limit for calls that end with the same error. calls is the limit for calls that end with the same
 	// result, which may also be an error.
-	Errors, Calls int
+	errors, calls int
 }
 
-// A LoopState describes a call that was repeated too often with the same result.
-type LoopState struct {
-	// Times is how often the call ended with that result. Errors is set if the result was an error.
-	Times  int
-	Errors bool
-	// RetryAt is when the call is allowed again.
-	RetryAt time.Time
+// A loopState describes a call that was repeated too often with the same result.
+type loopState struct {
+	// times is how often the call ended with that result. errors is set if the result was an error.
+	times  int
+	errors bool
+	// retryAt is when the call is allowed again.
+	retryAt time.Time
 }
 
-// maxSites bounds the call sites that a LoopBreaker stores per minute. Calls at further call sites are not limited: a
+// maxCallSites bounds the call sites that a loopBreaker stores per minute. Calls at further call sites are not limited: a
 // caller that uses so many tools is not in a loop.
-const maxSites = 4096
+const maxCallSites = 4096
 
-// maxRunsPerSite bounds the calls with different arguments that a LoopBreaker stores for one call site. Further calls
+// maxRunsPerSite bounds the calls with different arguments that a loopBreaker stores for one call site. Further calls
 // are not limited.
 const maxRunsPerSite = 64
 
-// A LoopBreaker detects callers that repeat the same call with the same result. It reads the arguments of a call only
+// A loopBreaker detects callers that repeat the same call with the same result. It reads the arguments of a call only
 // if they can affect a limit, since reading them takes time. Its methods may be called from several goroutines.
-type LoopBreaker struct {
-	limits        LoopLimits
+type loopBreaker struct {
+	limits        loopLimits
 	seed          maphash.Seed
 	canonicalArgs func(args []byte) []byte
 
 	mu sync.Mutex
 	// start is the time of the first call to the breaker.
 	start time.Time
-	// recentKeys caches the results of argumentsKey, by the hash of the arguments' bytes. CheckCall and soon after
-	// RecordEnd need the key of the same arguments.
+	// recentKeys caches the results of argumentsKey, by the hash of the arguments' bytes. checkCall and soon after
+	// recordEnd need the key of the same arguments.
 	recentKeys [maxRecentKeys]struct{ written, key uint64 }
 	// current contains the runs of the minute that began at the time since. previous contains the runs of the minute
 	// before that. The keys of the maps are the call site and the key of the arguments.
-	current, previous map[CallSite]map[uint64]*callRun
+	current, previous map[callSite]map[uint64]*callRun
 	since             time.Time
 	// longest contains the lengths of the longest runs in the current minute. longestBefore contains those of the
 	// minute before.
@@ -71,18 +71,18 @@ type callRun struct {
 // maxRecentKeys is the number of entries in recentKeys.
 const maxRecentKeys = 64
 
-// NewLoopBreaker returns a LoopBreaker that has counted no calls. same returns a canonical form of arguments, so that
+// newLoopBreaker returns a loopBreaker that has counted no calls. same returns a canonical form of arguments, so that
 // equal arguments are recognised. If same is nil, arguments are compared byte by byte.
-func NewLoopBreaker(l LoopLimits, same func(args []byte) []byte) *LoopBreaker {
+func newLoopBreaker(l loopLimits, same func(args []byte) []byte) *loopBreaker {
 	if same == nil {
 		same = func(args []byte) []byte { return args }
 	}
-	return &LoopBreaker{limits: l, seed: maphash.MakeSeed(), canonicalArgs: same,
-		current: map[CallSite]map[uint64]*callRun{}}
+	return &loopBreaker{limits: l, seed: maphash.MakeSeed(), canonicalArgs: same,
+		current: map[callSite]map[uint64]*callRun{}}
 }
 
 // argumentsKey returns a key for arguments: equal arguments have equal keys. mu must not be held.
-func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
+func (b *loopBreaker) argumentsKey(args []byte) uint64 {
 	written := maphash.Bytes(b.seed, args)
 	known := &b.recentKeys[written%maxRecentKeys]
 	b.mu.Lock()
@@ -98,30 +98,30 @@ func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
 	return key
 }
 
-// CheckCall reports whether a call would exceed its limit. It then also returns how often the call was repeated, and
+// checkCall reports whether a call would exceed its limit. It then also returns how often the call was repeated, and
 // when it is allowed again. args returns the arguments of the call; it is called only if necessary.
-func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) (LoopState, bool) {
+func (b *loopBreaker) checkCall(at callSite, args func() []byte, now time.Time) (loopState, bool) {
 	if !b.isNearLimit(now) {
-		return LoopState{}, false
+		return loopState{}, false
 	}
 	key := b.argumentsKey(args())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.findRun(at, key)
 	if r == nil {
-		return LoopState{}, false
+		return loopState{}, false
 	}
 	most := b.limitFor(r.failed)
 	if most == 0 || len(r.times) < most {
-		return LoopState{}, false
+		return loopState{}, false
 	}
-	again := b.start.Add(r.times[len(r.times)-most] + Window)
-	return LoopState{most, r.failed, again}, now.Before(again)
+	again := b.start.Add(r.times[len(r.times)-most] + rateWindow)
+	return loopState{most, r.failed, again}, now.Before(again)
 }
 
-// CanSkipRecording reports whether RecordEnd need not be called for a call that ended at the time now, because it would
+// canSkipRecording reports whether recordEnd need not be called for a call that ended at the time now, because it would
 // change nothing. failed is set if that call ended in an error.
-func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
+func (b *loopBreaker) canSkipRecording(failed bool, now time.Time) bool {
 	if b.limitFor(failed) > 0 {
 		return false
 	}
@@ -131,9 +131,9 @@ func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	return len(b.current)+len(b.previous) == 0
 }
 
-// RecordEnd counts a call that has ended. failed is set if the call ended in an error. args returns the arguments of
+// recordEnd counts a call that has ended. failed is set if the call ended in an error. args returns the arguments of
 // the call, and end returns bytes that identify its result. Both functions are called only if necessary.
-func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, end func() []byte, now time.Time) {
+func (b *loopBreaker) recordEnd(at callSite, args func() []byte, failed bool, end func() []byte, now time.Time) {
 	most := b.limitFor(failed)
 	if most == 0 {
 		b.forgetRuns(at, args, now)
@@ -153,7 +153,7 @@ func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, en
 	}
 	ended := now.Sub(b.start)
 	old := 0
-	for old < len(r.times) && (ended-r.times[old] >= Window || len(r.times)-old >= most) {
+	for old < len(r.times) && (ended-r.times[old] >= rateWindow || len(r.times)-old >= most) {
 		old++
 	}
 	r.times = append(r.times[old:], ended)
@@ -168,7 +168,7 @@ func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, en
 }
 
 // forgetRuns deletes the stored runs of a call, because the call has now ended with a result that no limit counts.
-func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time) {
+func (b *loopBreaker) forgetRuns(at callSite, args func() []byte, now time.Time) {
 	if !b.hasRuns(at, now) {
 		return
 	}
@@ -180,7 +180,7 @@ func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time)
 }
 
 // isNearLimit reports whether any run has reached its limit. Otherwise a call need not be checked.
-func (b *LoopBreaker) isNearLimit(now time.Time) bool {
+func (b *loopBreaker) isNearLimit(now time.Time) bool {
 	b.mu.Lock()
 	b.rotateWindow(now)
 	failed, fine := max(b.longest.failed, b.longestBefore.failed), max(b.longest.fine, b.longestBefore.fine)
@@ -189,7 +189,7 @@ func (b *LoopBreaker) isNearLimit(now time.Time) bool {
 }
 
 // hasRuns reports whether a call of that site was counted in the current or the last minute.
-func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
+func (b *loopBreaker) hasRuns(at callSite, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rotateWindow(now)
@@ -198,42 +198,42 @@ func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
 
 // limitFor returns how many equal calls with equal results are permitted. failed is set for results that are errors. 0
 // means no limit.
-func (b *LoopBreaker) limitFor(failed bool) int {
-	most := b.limits.Calls
-	if failed && b.limits.Errors > 0 && (most == 0 || b.limits.Errors < most) {
-		most = b.limits.Errors
+func (b *loopBreaker) limitFor(failed bool) int {
+	most := b.limits.calls
+	if failed && b.limits.errors > 0 && (most == 0 || b.limits.errors < most) {
+		most = b.limits.errors
 	}
 	return most
 }
 
 // rotateWindow starts a new minute if the current minute is over, and deletes the runs of the minute before it.
-func (b *LoopBreaker) rotateWindow(now time.Time) {
+func (b *loopBreaker) rotateWindow(now time.Time) {
 	if b.start.IsZero() {
 		b.start = now
 	}
 	switch gone := now.Sub(b.since); {
-	case gone >= 2*Window:
-		b.previous, b.current, b.since = nil, map[CallSite]map[uint64]*callRun{}, now
+	case gone >= 2*rateWindow:
+		b.previous, b.current, b.since = nil, map[callSite]map[uint64]*callRun{}, now
 		b.longest, b.longestBefore = runLengths{}, runLengths{}
-	case gone >= Window:
-		b.previous, b.current, b.since = b.current, map[CallSite]map[uint64]*callRun{}, now
+	case gone >= rateWindow:
+		b.previous, b.current, b.since = b.current, map[callSite]map[uint64]*callRun{}, now
 		b.longest, b.longestBefore = runLengths{}, b.longest
 	}
 }
 
 // findRun returns the run of a call, or nil.
-func (b *LoopBreaker) findRun(at CallSite, key uint64) *callRun {
+func (b *loopBreaker) findRun(at callSite, key uint64) *callRun {
 	if r := b.current[at][key]; r != nil {
 		return r
 	}
 	return b.previous[at][key]
 }
 
-// storeRun stores a run, unless maxSites or maxRunsPerSite is reached.
-func (b *LoopBreaker) storeRun(at CallSite, key uint64, r *callRun) {
+// storeRun stores a run, unless maxCallSites or maxRunsPerSite is reached.
+func (b *loopBreaker) storeRun(at callSite, key uint64, r *callRun) {
 	runs := b.current[at]
 	if runs == nil {
-		if len(b.current) >= maxSites {
+		if len(b.current) >= maxCallSites {
 			return
 		}
 		runs = map[uint64]*callRun{}

@@ -1,4 +1,4 @@
-package ratelimit
+package guards
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 // A Quota limits the number of calls until its count is reset. If both Every and Idle are zero, the count is never
 // reset.
 type Quota struct {
-	// Name is the key of the quota in a UsageByQuota.
+	// Name is the key of the quota in a usageByQuota.
 	Name string
 	// Max is the maximum number of calls.
 	Max int
@@ -19,33 +19,33 @@ type Quota struct {
 	Every, Idle time.Duration
 }
 
-// A QuotaUsage is the usage of one quota by one caller.
-type QuotaUsage struct {
+// A quotaUsage is the usage of one quota by one caller.
+type quotaUsage struct {
 	Used int `json:"used"`
 	// First and Last are the times of the first and the last counted call.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// A UsageByQuota contains the usage of quotas by one caller. The keys are the names of the quotas.
-type UsageByQuota map[string]QuotaUsage
+// A usageByQuota contains the usage of quotas by one caller. The keys are the names of the quotas.
+type usageByQuota map[string]quotaUsage
 
-// A QuotaExceededError reports that a quota is used up.
-type QuotaExceededError struct {
+// A quotaExceededError reports that a quota is used up.
+type quotaExceededError struct {
 	Quota Quota
 	// RetryAt is when the count is reset if no further call is made. It is zero if the count is never reset.
 	RetryAt time.Time
 }
 
 // Error returns the name and the size of the quota.
-func (e *QuotaExceededError) Error() string {
+func (e *quotaExceededError) Error() string {
 	return fmt.Sprintf("quota %s: all %d calls are used", e.Quota.Name, e.Quota.Max)
 }
 
-// CurrentUsage returns the usage at the time now: c, or zero if the count was reset before now.
-func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
+// currentUsage returns the usage at the time now: c, or zero if the count was reset before now.
+func (q Quota) currentUsage(c quotaUsage, now time.Time) quotaUsage {
 	if c.Used == 0 || q.hasPassed(c.First, q.Every, now) || q.hasPassed(c.Last, q.Idle, now) {
-		return QuotaUsage{}
+		return quotaUsage{}
 	}
 	return c
 }
@@ -56,10 +56,10 @@ func (q Quota) hasPassed(since time.Time, span time.Duration, now time.Time) boo
 	return span > 0 && now.Sub(since) >= span
 }
 
-// Rebase corrects usages whose last call lies in the future by at least the longer of Every and Idle, because the clock
+// rebase corrects usages whose last call lies in the future by at least the longer of Every and Idle, because the clock
 // was set back. It sets First and Last to now and keeps the count, so that no caller waits for a date in the future.
 // moved reports whether any usage was corrected.
-func (p UsageByQuota) Rebase(quotas []Quota, now time.Time) (after UsageByQuota, moved bool) {
+func (p usageByQuota) rebase(quotas []Quota, now time.Time) (after usageByQuota, moved bool) {
 	after = maps.Clone(p)
 	for _, q := range quotas {
 		c, span := p[q.Name], max(q.Every, q.Idle)
@@ -74,7 +74,7 @@ func (p UsageByQuota) Rebase(quotas []Quota, now time.Time) (after UsageByQuota,
 
 // resetTime returns when the count of c is reset if no further call is made. It returns zero if the count is never
 // reset.
-func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
+func (q Quota) resetTime(c quotaUsage) (at time.Time) {
 	if q.Every > 0 {
 		at = c.First.Add(q.Every)
 	}
@@ -84,14 +84,14 @@ func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
 	return at
 }
 
-// Spend counts one call for every quota. If a quota is used up, it counts nothing and returns a *[QuotaExceededError].
+// spend counts one call for every quota. If a quota is used up, it counts nothing and returns a *[quotaExceededError].
 // p is not changed; the result contains only the usage of these quotas.
-func (p UsageByQuota) Spend(quotas []Quota, now time.Time) (UsageByQuota, error) {
-	after := UsageByQuota{}
+func (p usageByQuota) spend(quotas []Quota, now time.Time) (usageByQuota, error) {
+	after := usageByQuota{}
 	for _, q := range quotas {
-		c := q.CurrentUsage(p[q.Name], now)
+		c := q.currentUsage(p[q.Name], now)
 		if c.Used >= q.Max {
-			return nil, &QuotaExceededError{q, q.resetTime(c)}
+			return nil, &quotaExceededError{q, q.resetTime(c)}
 		}
 		if c.Used == 0 {
 			c.First = now
@@ -105,10 +105,10 @@ func (p UsageByQuota) Spend(quotas []Quota, now time.Time) (UsageByQuota, error)
 	return after, nil
 }
 
-// ParseUsage parses a usage that Encode returned; empty text is an empty usage. It returns an error for invalid text,
+// parseUsage parses a usage that encode returned; empty text is an empty usage. It returns an error for invalid text,
 // such as a negative count.
-func ParseUsage(text []byte) (UsageByQuota, error) {
-	p := UsageByQuota{}
+func parseUsage(text []byte) (usageByQuota, error) {
+	p := usageByQuota{}
 	if len(text) == 0 {
 		return p, nil
 	}
@@ -123,5 +123,5 @@ func ParseUsage(text []byte) (UsageByQuota, error) {
 	return p, nil
 }
 
-// Encode returns the usage in the form that ParseUsage reads.
-func (p UsageByQuota) Encode() ([]byte, error) { return json.Marshal(p) }
+// encode returns the usage in the form that parseUsage reads.
+func (p usageByQuota) encode() ([]byte, error) { return json.Marshal(p) }
