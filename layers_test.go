@@ -36,7 +36,6 @@ var layers = map[string]int{
 	"internal/injection":  3,
 	"internal/index":      3,
 	"internal/naming":     3,
-	"internal/skillmerge": 3,
 	"internal/flow":       3,
 	"internal/edit":       3,
 	"internal/filesearch": 3,

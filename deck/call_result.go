@@ -8,7 +8,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
@@ -127,7 +126,7 @@ func (t *callTarget) restoreURIs(method string, result json.RawMessage) json.Raw
 		return naming.MapURIs(result, "resources", t.callerURI)
 	case mcp.MethodSkillsGet:
 		if entry := rawjson.Get(result, "skill"); entry != nil {
-			return rawjson.Apply(result, rawjson.Put(skillmerge.MapURIs(entry, t.callerURI), "skill"))
+			return rawjson.Apply(result, rawjson.Put(mapSkillURIs(entry, t.callerURI), "skill"))
 		}
 	}
 	return result

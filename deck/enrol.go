@@ -17,7 +17,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
@@ -59,7 +58,7 @@ type Deck struct {
 	versions      atomic.Uint64
 	listeners     eventListeners[Event]
 	subscriptions subscriptionTable
-	skills        *skillmerge.Cache
+	skills        *skillCache
 	taskHolders   taskHolders
 	linkOwners    naming.LinkOwners
 
@@ -78,7 +77,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
 		filterSkill: o.FilterSkill, trail: o.ReadTrail, ending: context.WithoutCancel(ctx),
 		maker: itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
-		skills: skillmerge.NewCache(), beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
+		skills: newSkillCache(), beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
 		d.beforeUnknown = func(ctx context.Context, _ drawbridge.Caller, _ string) { d.beforeList(ctx) }
@@ -172,7 +171,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 		for _, m := range v.servers {
 			if _, ok := rows[m.ID]; !ok {
 				d.subscriptions.ForgetServer(m.ID)
-				d.skills.ForgetServer(m.ID)
+				d.skills.forgetServer(m.ID)
 				d.taskHolders.ForgetServer(m.ID)
 				d.linkOwners.ForgetServer(m.ID)
 			}

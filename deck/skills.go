@@ -10,15 +10,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 )
 
 // A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them with "skills/list" and returns
 // one skill with "skills/get". The files of a skill are resources of the server. If the extension's settings have
 // "directoryRead", the server also lists directories with "resources/directory/read". The server sends no notification
 // when its skills change; a list of skills only has a cache time. So the deck does not enrol skills. When a caller
-// requests skills, the deck requests them from the servers on behalf of this caller. Package skillmerge decides which
-// server owns a skill.
+// requests skills, the deck requests them from the servers on behalf of this caller. A skillSet decides which
+// server owns a skill. The answers are not trusted, and their sizes are limited.
 
 // resolveSkill sets s.target for skills/get and resources/directory/read. For any other method, and if no visible
 // server supports the method, it returns the fault for an unknown method. skills/list is handled by [Deck.List].
@@ -71,14 +70,14 @@ func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can fu
 
 func hasSkills(m *serverState) bool { return m.skills }
 
-// skillServer returns the data about the server that package skillmerge needs.
-func (m *serverState) skillServer() skillmerge.Server {
-	return skillmerge.Server{ID: m.ID, Row: m.ConfigHash, Listing: m.listing}
+// skillServer returns the identity of the server and the state on which its skills depend.
+func (m *serverState) skillServer() skillServer {
+	return skillServer{id: m.ID, row: m.ConfigHash, listing: m.listing}
 }
 
 // newResourceTree returns a tree of the servers by the public URIs of their listed and claimed resources.
-func (v *view) newResourceTree() *skillmerge.ResourceTree {
-	return skillmerge.NewResourceTree(func(add func(string, drawbridge.ServerID)) {
+func (v *view) newResourceTree() *resourceTree {
+	return newResourceTree(func(add func(string, drawbridge.ServerID)) {
 		for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
 			for _, it := range items {
 				add(string(it.spec.Name), it.spec.Server)
@@ -90,13 +89,13 @@ func (v *view) newResourceTree() *skillmerge.ResourceTree {
 // skillProblems returns the clashes of a server's skills with items of other servers, and the skills that are not
 // shown.
 func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftOut []OmittedItem) {
-	notes := d.skills.Problems(id)
-	for _, c := range notes.Clashes {
-		clashes = append(clashes, NameClash{Kind: "skill", Name: c.URI, Winner: c.Winner, Tool: c.URI,
-			Listed: c.Listed})
+	notes := d.skills.problemsOf(id)
+	for _, c := range notes.clashes {
+		clashes = append(clashes, NameClash{Kind: "skill", Name: c.uri, Winner: c.winner, Tool: c.uri,
+			Listed: c.listed})
 	}
-	for _, l := range notes.Omitted {
-		leftOut = append(leftOut, OmittedItem{Kind: "skill", Name: l.URI, Reason: l.Reason})
+	for _, l := range notes.omitted {
+		leftOut = append(leftOut, OmittedItem{Kind: "skill", Name: l.uri, Reason: l.reason})
 	}
 	return clashes, leftOut
 }
@@ -122,23 +121,23 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 			groups = append(groups, itemGroup{hint: &drawbridge.CacheHint{}}) // it may have skills
 		}
 	}
-	for _, hint := range s.CacheHints(d.now()) {
+	for _, hint := range s.cacheHints(d.now()) {
 		groups = append(groups, itemGroup{hint: &hint})
 	}
-	list := List{Items: s.Items, CacheHint: combinedHint(groups, whole), Version: s.Version}
+	list := List{Items: s.items, CacheHint: combinedHint(groups, whole), Version: s.version}
 	if v.guards.hidesAnything() {
 		list.Items, list.CacheHint.Public = v.visibleSkills(caller, s), false
-		list.Version = v.guards.listVersion(caller, s.Version, v.tools.fullList.Version)
+		list.Version = v.guards.listVersion(caller, s.version, v.tools.fullList.Version)
 	}
 	return list, nil
 }
 
 // visibleSkills returns the skills in s that are visible to the caller. Resources that are hidden from the caller are
 // removed from them.
-func (v *view) visibleSkills(caller drawbridge.Caller, s *skillmerge.Set) (items []json.RawMessage) {
-	for _, item := range s.Items {
+func (v *view) visibleSkills(caller drawbridge.Caller, s *skillSet) (items []json.RawMessage) {
+	for _, item := range s.items {
 		uri := rawjson.GetString(item, "uri")
-		owner := s.Owner(uri)
+		owner := s.owner(uri)
 		if named, _, ok := naming.CutServer(uri); ok {
 			owner = named
 		}
@@ -173,7 +172,7 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 	if err != nil {
 		return callTarget{}, false
 	}
-	if m := v.server(s.Owner(uri)); m != nil {
+	if m := v.server(s.owner(uri)); m != nil {
 		return v.ifVisible(caller, m.unlistedResource(uri, uri))
 	}
 	return callTarget{}, false
@@ -183,7 +182,7 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 // skills/get to each visible server with skills, one after another, and returns the call target at the first server
 // that has the skill. The guards decide on each of these requests, and the audit records it.
 func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
-	if !skillmerge.IsSkillURI(uri) {
+	if !isSkillURI(uri) {
 		return callTarget{}, false
 	}
 	for _, m := range d.serversWith(ctx, caller, hasSkills) {
@@ -196,8 +195,8 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 		if entry.End(s.result, err) != nil {
 			continue
 		}
-		if entry, reason := skillmerge.ParseSkill(rawjson.Get(s.result.Raw, "skill")); reason == "" && entry.URI == uri {
-			d.skills.AddUnlisted(caller.Principal, m.skillServer(), entry)
+		if entry, reason := parseSkill(rawjson.Get(s.result.Raw, "skill")); reason == "" && entry.uri == uri {
+			d.skills.addUnlisted(caller.Principal, m.skillServer(), entry)
 			return t, true
 		}
 	}
@@ -220,44 +219,44 @@ const (
 // cached. A list is requested again if it is older than age, or, if age is 0, older than the cache time that the server
 // sent. If no server has ever answered, collectSkills returns the first server's error.
 func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, members []*serverState,
-	age time.Duration) (*skillmerge.Set, error) {
-	catalogues := make([]*skillmerge.ServerSkills, 0, len(members))
+	age time.Duration) (*skillSet, error) {
+	catalogues := make([]*serverSkills, 0, len(members))
 	var refusal error
 	answered := false
 	for _, m := range members {
-		c := d.skills.Get(caller.Principal, m.skillServer())
-		if c == nil || !c.IsFresh(m.skillServer(), d.now(), age) {
+		c := d.skills.get(caller.Principal, m.skillServer())
+		if c == nil || !c.isFresh(m.skillServer(), d.now(), age) {
 			asked, err := d.fetchSkills(ctx, caller, m)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			c = c.Refreshed(asked, err, m.skillServer(), d.now())
-			d.skills.Put(caller.Principal, c)
+			c = c.refreshed(asked, err, m.skillServer(), d.now())
+			d.skills.put(caller.Principal, c)
 		}
-		answered = answered || c.HasAnswered()
+		answered = answered || c.answered
 		if refusal == nil {
-			refusal = c.LastError()
+			refusal = c.lastErr
 		}
 		catalogues = append(catalogues, c)
 	}
 	if !answered {
 		return nil, refusal
 	}
-	s, lost := d.skills.Combine(caller.Principal, d.view.Load().resourceTree, catalogues, d.maker.naming, d.nextVersion)
+	s, lost := d.skills.combine(caller.Principal, d.view.Load().resourceTree, catalogues, d.maker.naming, d.nextVersion)
 	for _, l := range lost {
-		d.log.Warn("skill clashes with an item of another server", "server", l.Server, "winner", l.Winner,
-			"first", l.URI, "listed", l.Listed)
+		d.log.Warn("skill clashes with an item of another server", "server", l.server, "winner", l.winner,
+			"first", l.uri, "listed", l.listed)
 	}
 	return s, nil
 }
 
 // fetchSkills requests a server's list of skills, page by page. A list that exceeds a limit is truncated and marked as
 // truncated.
-func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *skillmerge.ServerSkills,
+func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *serverSkills,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, skillListTimeout)
 	defer cancel()
-	c := skillmerge.NewServerSkills()
+	c := newServerSkills()
 	call := drawbridge.Call{Caller: caller, Method: mcp.MethodSkillsList}
 	ctx, entry := d.callLog.Begin(ctx, call)
 	defer func() { err = entry.End(drawbridge.Result{}, err) }()
@@ -285,15 +284,15 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 			return nil, err
 		}
 		size += len(result.Raw)
-		c.AddPage(result.Raw)
+		c.addPage(result.Raw)
 		cursor := rawjson.Get(result.Raw, "nextCursor")
 		text, ok := rawjson.DecodeString(cursor)
 		switch {
 		case !ok:
 			return c, nil
-		case seen[text] || pages+1 == maxSkillPages || c.Len() >= maxSkills || size > maxSkillBytes:
-			c.MarkTruncated()
-			d.log.Warn("list of skills truncated", "server", m.ID, "skills", c.Len())
+		case seen[text] || pages+1 == maxSkillPages || len(c.skills) >= maxSkills || size > maxSkillBytes:
+			c.markTruncated()
+			d.log.Warn("list of skills truncated", "server", m.ID, "skills", len(c.skills))
 			return c, nil
 		}
 		seen[text] = true

@@ -8,7 +8,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 )
 
 var (
@@ -28,7 +27,7 @@ type view struct {
 	tools, prompts, resources, templates *itemIndex
 	// resourceTree contains the servers by the public URIs of their resources. renamedByServer returns the public URIs
 	// that differ from the servers' own URIs; see renamedURIs. It computes them on the first call.
-	resourceTree    *skillmerge.ResourceTree
+	resourceTree    *resourceTree
 	renamedByServer func() map[drawbridge.ServerID]map[string]string
 }
 

@@ -1,4 +1,4 @@
-package skillmerge
+package deck
 
 import (
 	"encoding/json"
@@ -10,10 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Skill is a server's entry for one skill.
-type Skill struct {
-	// URI is the URI of the skill's SKILL.md.
-	URI string
+// A skillEntry is a server's entry for one skill.
+type skillEntry struct {
+	// uri is the URI of the skill's SKILL.md.
+	uri string
 	// root is the directory of the skill; empty if the URI does not end in "/SKILL.md".
 	root string
 	raw  json.RawMessage
@@ -22,23 +22,23 @@ type Skill struct {
 // maxURIDepth is the maximum number of slashes in a skill's URI.
 const maxURIDepth = 64
 
-// ParseSkill parses an entry of a server's list. reason is the reason why the entry cannot be listed; it is empty if
+// parseSkill parses an entry of a server's list. reason is the reason why the entry cannot be listed; it is empty if
 // the entry can be listed.
-func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
+func parseSkill(raw json.RawMessage) (e skillEntry, reason string) {
 	uri, ok := rawjson.DecodeString(rawjson.Get(raw, "uri"))
 	switch {
 	case len(raw) == 0 || raw[0] != '{':
-		return Skill{}, "it is not a JSON object"
+		return skillEntry{}, "it is not a JSON object"
 	case !ok || uri == "":
-		return Skill{}, "it has no uri"
+		return skillEntry{}, "it has no uri"
 	case len(uri) > naming.MaxURI || strings.Count(uri, "/") > maxURIDepth:
-		return Skill{URI: uri[:min(len(uri), 200)]}, "its uri is too long"
+		return skillEntry{uri: uri[:min(len(uri), 200)]}, "its uri is too long"
 	}
-	return Skill{uri, skillRoot(uri), raw}, ""
+	return skillEntry{uri, skillRoot(uri), raw}, ""
 }
 
-// IsSkillURI reports whether a URI has the form of a skill's URI: the URI of a directory, followed by "/SKILL.md".
-func IsSkillURI(uri string) bool { return skillRoot(uri) != "" }
+// isSkillURI reports whether a URI has the form of a skill's URI: the URI of a directory, followed by "/SKILL.md".
+func isSkillURI(uri string) bool { return skillRoot(uri) != "" }
 
 // skillRoot returns the URI of the directory in which a SKILL.md is, or "" for other URIs.
 func skillRoot(uri string) string {
@@ -50,21 +50,21 @@ func skillRoot(uri string) string {
 }
 
 // uriSpace returns the URI of the skill's directory, or the skill's own URI if it has no directory.
-func (e Skill) uriSpace() string {
+func (e skillEntry) uriSpace() string {
 	if e.root != "" {
 		return e.root
 	}
-	return e.URI
+	return e.uri
 }
 
 // withServerURIs returns the skill's entry with the name of the given server added to every URI.
-func (e Skill) withServerURIs(server drawbridge.ServerID) json.RawMessage {
-	return MapURIs(e.raw, func(uri string) string { return naming.AddServerAuthority(server, uri) })
+func (e skillEntry) withServerURIs(server drawbridge.ServerID) json.RawMessage {
+	return mapSkillURIs(e.raw, func(uri string) string { return naming.AddServerAuthority(server, uri) })
 }
 
-// MapURIs returns an entry in which each URI, of the skill and of its files, is replaced by the result of the function
-// public. All other members stay unchanged, including digests and sizes.
-func MapURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
+// mapSkillURIs returns an entry in which each URI, of the skill and of its files, is replaced by the result of the
+// function public. All other members stay unchanged, including digests and sizes.
+func mapSkillURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
 	return naming.MapURIs(naming.MapURI(entry, public, "uri"), "resources", public)
 }
 

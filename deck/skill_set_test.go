@@ -1,4 +1,4 @@
-package skillmerge
+package deck
 
 import (
 	"encoding/json"
@@ -18,37 +18,37 @@ func TestTheDirectoryOfASkill(t *testing.T) {
 		"skill:///SKILL.md": "", "skill://SKILL.md": "", "/SKILL.md": "", "git/SKILL.md": "",
 		"skill://git/skill.md": "", "skill://git": "", "": "",
 	} {
-		if got := skillRoot(uri); got != want || IsSkillURI(uri) != (want != "") {
+		if got := skillRoot(uri); got != want || isSkillURI(uri) != (want != "") {
 			t.Errorf("the directory of %q is %q, want %q", uri, got, want)
 		}
 	}
 }
 
-// FuzzSkills puts together what two servers list: whatever the MapURIs are, the list is JSON, no URI of an entry is in
-// it twice, and each leads to the server that the entry is from.
+// FuzzSkills puts together what two servers list: whatever the URIs are, the list is JSON, no URI of an entry is in it
+// twice, and each leads to the server that the entry is from.
 func FuzzSkills(f *testing.F) {
 	f.Add("skill://git/SKILL.md", "skill://git/SKILL.md", "skill://acme/x/SKILL.md")
 	f.Add("skill://acme/SKILL.md", "skill://acme/x/SKILL.md", "skill:///SKILL.md")
 	f.Add("skill://drawbridge+b/x/SKILL.md", "x", "://")
 	f.Add("a://b//SKILL.md", "a://b//c/SKILL.md", "a://b")
 	f.Fuzz(func(t *testing.T, one, two, three string) {
-		var catalogues []*ServerSkills
+		var catalogues []*serverSkills
 		from := map[string]drawbridge.ServerID{}
 		for i, uris := range [][]string{{one}, {two, three}} {
-			c := NewServerSkills().Refreshed(NewServerSkills(), nil, Server{ID: drawbridge.ServerID("ab"[i : i+1])},
+			c := newServerSkills().refreshed(newServerSkills(), nil, skillServer{id: drawbridge.ServerID("ab"[i : i+1])},
 				time.Time{})
 			var entries []string
 			for _, uri := range uris {
 				entries = append(entries, `{"uri":`+string(rawjson.Quote(uri))+`}`)
 			}
-			c.AddPage(json.RawMessage(`{"skills":[` + strings.Join(entries, ",") + `]}`))
+			c.addPage(json.RawMessage(`{"skills":[` + strings.Join(entries, ",") + `]}`))
 			catalogues = append(catalogues, c)
 		}
-		s := newSet(NewResourceTree(func(func(string, drawbridge.ServerID)) {}), catalogues, naming.Qualified)
-		if len(s.Items) != len(catalogues[0].skills)+len(catalogues[1].skills) {
-			t.Fatalf("%d items of %d and %d skills", len(s.Items), len(catalogues[0].skills), len(catalogues[1].skills))
+		s := newSkillSet(newResourceTree(func(func(string, drawbridge.ServerID)) {}), catalogues, naming.Qualified)
+		if len(s.items) != len(catalogues[0].skills)+len(catalogues[1].skills) {
+			t.Fatalf("%d items of %d and %d skills", len(s.items), len(catalogues[0].skills), len(catalogues[1].skills))
 		}
-		for i, item := range s.Items {
+		for i, item := range s.items {
 			if err := rawjson.Valid(item); err != nil {
 				t.Fatalf("%s: %v", item, err)
 			}
@@ -63,7 +63,7 @@ func FuzzSkills(f *testing.F) {
 			from[uri] = owner
 			if server, _, named := naming.CutServer(uri); named && server != owner {
 				t.Errorf("%q is listed for %s", uri, owner)
-			} else if leads := s.Owner(uri); !named && leads != owner {
+			} else if leads := s.owner(uri); !named && leads != owner {
 				t.Errorf("%q is listed for %s and leads to %q", uri, owner, leads)
 			}
 		}
