@@ -33,7 +33,6 @@ var layers = map[string]int{
 	"internal/policy":     3,
 	"internal/trust":      3,
 	"internal/shield":     3,
-	"internal/injection":  3,
 	"internal/index":      3,
 	"internal/naming":     3,
 	"internal/flow":       3,

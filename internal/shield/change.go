@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
 // A ChangeRisk is the risk of a change to a definition. The zero value is RiskHigh, so that a change whose risk was not
@@ -216,7 +214,7 @@ func onOneLine(text string) string {
 // linkLikeWords returns the words of a text that may be an address: with a "@", with "://", or with a dot inside. A
 // change of punctuation in such a word changes the address, while in prose it has no effect on the meaning.
 func linkLikeWords(text string) (all []string) {
-	text, _ = injection.CanonicalText(onOneLine(text))
+	text, _ = CanonicalText(onOneLine(text))
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) ||
 			strings.ContainsRune("\"'`()[]{}<>,;|", r)
@@ -234,7 +232,7 @@ func linkLikeWords(text string) (all []string) {
 
 // normalizedWords returns the letters, digits and symbols of a text in lower case, without white space and punctuation.
 func normalizedWords(text string) string {
-	text, _ = injection.CanonicalText(onOneLine(text))
+	text, _ = CanonicalText(onOneLine(text))
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) {
 			return unicode.ToLower(r)

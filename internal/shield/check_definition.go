@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -33,7 +32,7 @@ var errNotJSON = errors.New("not JSON")
 // checks every text at every depth, including names and schemas. It returns an error if the input is not JSON; such a
 // definition must not be shown.
 func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
-	var whole injection.SplitText
+	var whole SplitText
 	rep, err := s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		w.whole = &whole
 		return w.checkDefinitionText(text, key)
@@ -50,10 +49,10 @@ func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 // splitFindings returns findings about injected instructions that begin in one text of a definition and end in another.
 // For this, the texts in whole are checked together. Such texts are flagged and not blanked, since each text alone is
 // harmless.
-func (s *Shield) splitFindings(whole *injection.SplitText) (reasons []Finding) {
+func (s *Shield) splitFindings(whole *SplitText) (reasons []Finding) {
 	text, found := s.inspector.InspectJoined(whole)
 	for _, f := range found {
-		r := newFinding(f, text, "", injection.ActionFlag)
+		r := newFinding(f, text, "", ActionFlag)
 		r.Rule, r.Why, r.Offset = "split", "over several members: "+f.Why, 0
 		reasons = append(reasons, r)
 	}
@@ -67,7 +66,7 @@ func (s *Shield) CheckResult(raw json.RawMessage) (Report, error) {
 		if key || w.currentMember() == "data" || w.currentMember() == "blob" {
 			return text
 		}
-		out, reasons := w.shield.checkResultText(text, "", injection.PlaceAnswer)
+		out, reasons := w.shield.checkResultText(text, "", PlaceAnswer)
 		w.addFindings(reasons)
 		return out
 	})
@@ -97,8 +96,8 @@ type jsonWalker struct {
 	reasons   []Finding
 	worst     CheckVerdict // the verdict of reasons
 	renamed   map[string]string
-	about     injection.WordTopic  // the topic of the definition, computed on first use
-	whole     *injection.SplitText // the texts of the definition, to be checked together
+	about     WordTopic  // the topic of the definition, computed on first use
+	whole     *SplitText // the texts of the definition, to be checked together
 }
 
 // A walkerFrame is an object or array that contains the current position.
@@ -240,11 +239,11 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		return text
 	}
 	if name {
-		most = injection.MaxDefinitionText
+		most = MaxDefinitionText
 	}
 	at := w.textPlace(key)
 	if name && !isSentenceLong(text) {
-		at = injection.PlaceNone // a name is not an instruction
+		at = PlaceNone // a name is not an instruction
 	}
 	whole := w.whole
 	if name || !strings.Contains(text, " ") && w.isInList() {
@@ -263,10 +262,10 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		// a name is not an instruction
 		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
 			return r.Action == "flagged" &&
-				r.Rule != injection.LookalikeRule
+				r.Rule != LookalikeRule
 		})
 	}
-	if !name && verdictOf(reasons) == VerdictClean && at == injection.PlaceMember &&
+	if !name && verdictOf(reasons) == VerdictClean && at == PlaceMember &&
 		w.shield.isMisplacedOrder(w.currentMember(), text) {
 		reasons = append(reasons, Finding{Rule: "misplaced", Action: "flagged",
 			Why: "has an order where a value or a title belongs", Excerpt: safeExcerpt(text)})
@@ -291,7 +290,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 
 // definitionTopic returns the topic of a definition: the words of its name, its description and the names of its
 // properties.
-func (w *jsonWalker) definitionTopic() injection.WordTopic {
+func (w *jsonWalker) definitionTopic() WordTopic {
 	if w.about != nil {
 		return w.about
 	}
@@ -313,23 +312,23 @@ func (w *jsonWalker) definitionTopic() injection.WordTopic {
 
 // textPlace returns the place of the current text in the definition. It determines how much prose is normal for the
 // text.
-func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
+func (w *jsonWalker) textPlace(key bool) TextPlace {
 	top := len(w.stack) == 1
 	switch m := w.currentMember(); {
 	case key:
-		return injection.PlaceMember
+		return PlaceMember
 	case m == "description" && !top:
-		return injection.PlaceSchema
+		return PlaceSchema
 	case m == "description":
-		return injection.PlaceDescription
+		return PlaceDescription
 	case top && m == "message":
-		return injection.PlaceNone
+		return PlaceNone
 	case top && m == "instructions":
-		return injection.PlaceInstructions
+		return PlaceInstructions
 	case (m == "default" || m == "examples" || m == "example") && isSpokenProperty(w.currentProperty()):
-		return injection.PlaceInstructions
+		return PlaceInstructions
 	}
-	return injection.PlaceMember
+	return PlaceMember
 }
 
 // isInList reports whether the current text is an element of a list.

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
 // CheckQuestion checks the params of an elicitation, which is a request of a server to a person. The texts that the
@@ -21,7 +19,7 @@ func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 			w.addFindings(checkPageAddress(text))
 			return text
 		case !key && w.isShownToPeople():
-			out, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil, nil)
+			out, reasons := s.checkText(text, "", MaxDefinitionText, PlaceNone, nil, nil)
 			w.addFindings(reasons)
 			return out
 		}
@@ -45,7 +43,7 @@ func checkPageAddress(text string) (reasons []Finding) {
 		reasons = append(reasons, Finding{Rule: "lookalikes", Action: "flagged",
 			Why: "leads to a host with letters of several alphabets in a word", Excerpt: safeExcerpt(u.Host)})
 	}
-	_, traces := injection.CanonicalText(text)
+	_, traces := CanonicalText(text)
 	for _, r := range removalFindings(traces, "") {
 		r.Action = "flagged" // the address is never changed
 		reasons = append(reasons, r)
@@ -61,7 +59,7 @@ func (s *Shield) CheckPrompt(raw json.RawMessage) (Report, error) {
 		if key || w.isInTopMember("_meta") || w.currentMember() != "text" && w.currentMember() != "systemPrompt" {
 			return text
 		}
-		out, reasons := s.checkResultText(text, "", injection.PlaceNone)
+		out, reasons := s.checkResultText(text, "", PlaceNone)
 		w.addFindings(reasons)
 		return out
 	})
@@ -98,7 +96,7 @@ func (w *jsonWalker) isShownToPeople() bool {
 // inspectUnchanged returns findings about a text that must not be changed. Findings that would change the text are
 // flagged instead.
 func (s *Shield) inspectUnchanged(text string) []Finding {
-	_, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil, nil)
+	_, reasons := s.checkText(text, "", MaxDefinitionText, PlaceNone, nil, nil)
 	kept := reasons[:0]
 	for _, r := range reasons {
 		switch r.Action {

@@ -5,9 +5,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 	"golang.org/x/net/idna"
 )
 
@@ -31,7 +29,7 @@ func NormalizeHost(host string) (ascii string, ok bool) {
 	if len(host) > maxHostBytes || strings.ContainsFunc(host, isInvisibleInHost) {
 		return "", false
 	}
-	if shown, _ := injection.CanonicalText(host); shown != host {
+	if shown, _ := CanonicalText(host); shown != host {
 		return "", false
 	}
 	ascii, err := idnaProfile().ToASCII(host)
@@ -41,13 +39,8 @@ func NormalizeHost(host string) (ascii string, ok bool) {
 	return ascii, true
 }
 
-// isASCII reports whether a text is ASCII.
-func isASCII(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
-}
-
 // isInvisibleInHost reports whether a rune is invisible in a host. It returns false for joiners, because package idna
-// allows them in the scripts that need them. injection.CanonicalText removes variation selectors.
+// allows them in the scripts that need them. CanonicalText removes variation selectors.
 func isInvisibleInHost(r rune) bool {
 	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.C, unicode.Z,
 		unicode.Other_Default_Ignorable_Code_Point)

@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
 // namesNewHost reports whether the text after contains a host that the text before does not contain.
@@ -36,7 +34,7 @@ var (
 
 // hostsIn returns the hosts and IP addresses in a text, in lower case.
 func hostsIn(text string) map[string]bool {
-	text, _ = injection.CanonicalText(text)
+	text, _ = CanonicalText(text)
 	text = unmaskDots.Replace(text)
 	all := map[string]bool{}
 	for _, m := range urlAuthority().FindAllStringSubmatch(text, -1) {

@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
 // sameReading reports whether two texts are equal except for differences in style. Such differences are white space,
@@ -50,7 +48,7 @@ const (
 
 // plainReading returns a text in canonical form, with ASCII quotes and dashes and without marks of emphasis.
 func plainReading(text string) string {
-	text, _ = injection.CanonicalText(text)
+	text, _ = CanonicalText(text)
 	text = plainTypography().Replace(text)
 	for range 2 { // twice, since two neighbours share the blank between them
 		text = boldText().ReplaceAllString(text, "$1$2$3")
@@ -68,7 +66,7 @@ func withoutBackticks(text string) string {
 		at = m[1]
 		before, _ := utf8.DecodeLastRuneInString(text[:m[0]])
 		after, _ := utf8.DecodeRuneInString(text[m[1]:])
-		if isWordRune(before) && isWordRune(after) {
+		if isLetterOrNumber(before) && isLetterOrNumber(after) {
 			b.WriteString(text[m[0]:m[1]])
 		}
 	}
@@ -78,7 +76,7 @@ func withoutBackticks(text string) string {
 // trimBetweenScripts removes spaces between an ideograph or kana and an ASCII letter or digit. Such spaces are optional
 // in these scripts.
 func trimBetweenScripts(text string) string {
-	latin := func(r rune) bool { return r < utf8.RuneSelf && isWordRune(r) }
+	latin := func(r rune) bool { return r < utf8.RuneSelf && isLetterOrNumber(r) }
 	ideograph := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
 	if !strings.ContainsFunc(text, ideograph) {
 		return text
@@ -101,7 +99,7 @@ func trimBetweenScripts(text string) string {
 	return string(out)
 }
 
-func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+func isLetterOrNumber(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
 // A proseWord is a word of a text, including punctuation next to it, up to white space.
 type proseWord struct {
@@ -155,7 +153,7 @@ func withoutFinalStop(word string) string {
 	stop, size := utf8.DecodeLastRuneInString(word)
 	bare := word[:len(word)-size]
 	last, _ := utf8.DecodeLastRuneInString(bare)
-	if strings.ContainsRune(".!。！", stop) && (isWordRune(last) || unicode.IsMark(last) ||
+	if strings.ContainsRune(".!。！", stop) && (isLetterOrNumber(last) || unicode.IsMark(last) ||
 		strings.ContainsRune(`)]"'%`, last)) {
 		return bare
 	}
@@ -168,7 +166,7 @@ func titleSaysName(title, name string) bool {
 	rest, ok := strings.CutPrefix(lowerLettersOnly(title), lowerLettersOnly(name))
 	return ok && name != "" && slices.Contains([]string{"", "arguments", "args", "input", "output", "result"}, rest) &&
 		!strings.ContainsFunc(title, func(r rune) bool {
-			return !isWordRune(r) && !unicode.IsMark(r) && r != ' ' &&
+			return !isLetterOrNumber(r) && !unicode.IsMark(r) && r != ' ' &&
 				r != '_' && r != '-'
 		})
 }
@@ -176,7 +174,7 @@ func titleSaysName(title, name string) bool {
 // lowerLettersOnly returns the letters and digits of a text, in lower case.
 func lowerLettersOnly(text string) string {
 	return strings.Map(func(r rune) rune {
-		if isWordRune(r) || unicode.IsMark(r) {
+		if isLetterOrNumber(r) || unicode.IsMark(r) {
 			return unicode.ToLower(r)
 		}
 		return -1

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -31,10 +30,6 @@ func (v CheckVerdict) String() string { return [...]string{"held", "blanked", "f
 
 // MarshalText returns the same word as String.
 func (v CheckVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
-
-// WeighedRule is the Rule of a finding for a sentence that no rule matched, but whose score from learned weights
-// exceeds the limit. Such a finding is sometimes wrong.
-const WeighedRule = injection.WeighedRule
 
 // A Finding is a match of a rule or a change to the text, with its position.
 type Finding struct {
@@ -75,7 +70,7 @@ type Options struct {
 
 // A Shield checks definitions and results. It is safe for concurrent use, and stores nothing about its input.
 type Shield struct {
-	inspector *injection.Inspector
+	inspector *Inspector
 	caps      TextCaps
 }
 
@@ -86,7 +81,7 @@ func New(o Options) (*Shield, error) {
 			return nil, fmt.Errorf("cap of %d bytes: at least %d", *c, minCap)
 		}
 		if o.NoCaps {
-			*c = injection.MaxDefinitionText
+			*c = MaxDefinitionText
 		}
 	}
 	if o.Caps.Description == 0 {
@@ -98,7 +93,7 @@ func New(o Options) (*Shield, error) {
 	if o.Caps.Schema == 0 {
 		o.Caps.Schema = 512
 	}
-	in, err := injection.NewInspectorWithWeights(o.DefinitionWeights)
+	in, err := NewInspectorWithWeights(o.DefinitionWeights)
 	if err != nil {
 		return nil, err
 	}
@@ -108,51 +103,51 @@ func New(o Options) (*Shield, error) {
 // CheckText checks a text of a definition that is not part of JSON, such as the instructions of a server. It returns
 // the text that may be shown to a model, cut at the cap for instructions.
 func (s *Shield) CheckText(text string) (string, CheckVerdict, []Finding) {
-	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil, nil)
+	out, reasons := s.checkText(text, "", s.caps.Instructions, PlaceInstructions, nil, nil)
 	return out, verdictOf(reasons), reasons
 }
 
 // CheckResultText checks a text in the result of a call. It returns the canonical form of the text, which may be shown
 // to a model. A text of a result is never blanked.
 func (s *Shield) CheckResultText(text string) (string, CheckVerdict, []Finding) {
-	out, reasons := s.checkResultText(text, "", injection.PlaceAnswer)
+	out, reasons := s.checkResultText(text, "", PlaceAnswer)
 	return out, verdictOf(reasons), reasons
 }
 
-func (s *Shield) checkResultText(text, path string, at injection.TextPlace) (string, []Finding) {
-	out, traces := injection.CanonicalResultText(text)
+func (s *Shield) checkResultText(text, path string, at TextPlace) (string, []Finding) {
+	out, traces := CanonicalResultText(text)
 	reasons := removalFindings(traces, path)
-	var topic injection.WordTopic
-	about := func() injection.WordTopic {
+	var topic WordTopic
+	about := func() WordTopic {
 		if topic == nil {
 			topic = s.inspector.TopicOf(out)
 		}
 		return topic
 	}
-	for _, f := range s.inspector.Inspect(out, injection.FromResults, at, about) {
-		reasons = append(reasons, newFinding(f, out, path, min(f.Act, injection.ActionFlag)))
+	for _, f := range s.inspector.Inspect(out, FromResults, at, about) {
+		reasons = append(reasons, newFinding(f, out, path, min(f.Act, ActionFlag)))
 	}
 	return out, reasons
 }
 
 // checkText returns the canonical form of a text, blanked or cut if necessary, and the findings. If whole is not nil
 // and no rule flags or blanks the text, the text is added to whole.
-func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic,
-	whole *injection.SplitText) (string, []Finding) {
-	out, traces := injection.CanonicalText(text)
+func (s *Shield) checkText(text, path string, most int, at TextPlace, about func() WordTopic,
+	whole *SplitText) (string, []Finding) {
+	out, traces := CanonicalText(text)
 	reasons := removalFindings(traces, path)
-	worst := injection.ActionNote
-	var found []injection.Finding
+	worst := ActionNote
+	var found []TextMatch
 	if whole != nil {
 		found = s.inspector.InspectPart(out, at, about, whole)
 	} else {
-		found = s.inspector.Inspect(out, injection.FromDefinitions, at, about)
+		found = s.inspector.Inspect(out, FromDefinitions, at, about)
 	}
 	for _, f := range found {
 		reasons = append(reasons, newFinding(f, out, path, f.Act))
 		worst = max(worst, f.Act)
 	}
-	if worst == injection.ActionBlank {
+	if worst == ActionBlank {
 		return SanitizedText, reasons
 	}
 	if short := truncateWithNote(out, most); short != out {
@@ -164,7 +159,7 @@ func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, 
 }
 
 // removalFindings returns a finding for each removal of characters.
-func removalFindings(traces []injection.Removal, path string) (reasons []Finding) {
+func removalFindings(traces []Removal, path string) (reasons []Finding) {
 	for _, t := range traces {
 		reasons = append(reasons, Finding{Path: path, Offset: t.At, Rule: "hidden-" + t.Kind, Action: "stripped",
 			Why: removedKindText(t.Kind), Excerpt: safeExcerpt(t.Hidden)})
@@ -191,7 +186,7 @@ func removedKindText(kind string) string {
 	return "was not UTF-8"
 }
 
-func newFinding(f injection.Finding, text, path string, act injection.FindingAction) Finding {
+func newFinding(f TextMatch, text, path string, act FindingAction) Finding {
 	did := [...]string{"noted", "flagged", "blanked"}[act]
 	return Finding{Path: path, Offset: f.At, Rule: f.Rule, Action: did, Why: f.Why,
 		Excerpt: safeExcerpt(text[f.At:min(f.End, len(text))])}

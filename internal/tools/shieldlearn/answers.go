@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
 //go:embed answers.txt
@@ -29,7 +29,7 @@ const (
 
 // answered contains the training data for answers (results of calls).
 type answered struct {
-	in    *injection.Inspector
+	in    *shield.Inspector
 	texts []*text
 }
 
@@ -45,7 +45,7 @@ func (a *answered) read(l *lesson, docs string) error {
 		if err != nil {
 			return err
 		}
-		v, err := newVariety("internal/injection/kinds.txt")
+		v, err := newVariety("internal/shield/kinds.txt")
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (a *answered) document(n int, line []byte) error {
 	}
 	h := fnv.New32a()
 	fmt.Fprint(h, d.Source)
-	t := &text{of: fmt.Sprint(d.Source, n), catalogue: 1 + int(h.Sum32()%5), counts: 1, at: injection.PlaceAnswer,
+	t := &text{of: fmt.Sprint(d.Source, n), catalogue: 1 + int(h.Sum32()%5), counts: 1, at: shield.PlaceAnswer,
 		about: a.in.TopicOf(d.Text)}
 	all := a.in.Sentences(d.Text, t.about, true)
 	order := rand.New(rand.NewPCG(7, uint64(n)))

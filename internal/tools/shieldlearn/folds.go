@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
@@ -59,7 +58,7 @@ func (l *lesson) leaveOneOut() error {
 	}
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
 		m := learn(l.texts, func(t *text) bool { return t.own == source || t.carrier == source })
-		s, err := shield.New(shield.Options{NoCaps: true, DefinitionWeights: m.table(injection.DefinitionSlots)})
+		s, err := shield.New(shield.Options{NoCaps: true, DefinitionWeights: m.table(shield.DefinitionSlots)})
 		if err != nil {
 			return err
 		}

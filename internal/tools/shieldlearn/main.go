@@ -25,7 +25,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 }
 
 func run(dir, tools, docs, out, mean string, folds bool) error {
-	in, err := injection.NewInspector()
+	in, err := shield.NewInspector()
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func run(dir, tools, docs, out, mean string, folds bool) error {
 			return err
 		}
 		if m := a.learn(); out != "" {
-			if err := os.WriteFile(filepath.Join(filepath.Dir(out), "answers.bin"), m.table(injection.AnswerSlots),
+			if err := os.WriteFile(filepath.Join(filepath.Dir(out), "answers.bin"), m.table(shield.AnswerSlots),
 				0o644); err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func run(dir, tools, docs, out, mean string, folds bool) error {
 		}
 		all = all.meanWith(other)
 	}
-	return os.WriteFile(out, all.table(injection.DefinitionSlots), 0o644)
+	return os.WriteFile(out, all.table(shield.DefinitionSlots), 0o644)
 }
 
 // known is the additional weight that is allowed for a sentence that shares a topic word with its document.
@@ -104,7 +104,7 @@ const known = 2
 // print prints, for each place in a definition, weight limits that few of the honest tools in left exceed. For each
 // limit it also prints how many instructions in unseen exceed it.
 func print(left []*text, m *model, unseen []*text) {
-	for at := injection.PlaceDescription; at <= injection.PlaceMember; at++ {
+	for at := shield.PlaceDescription; at <= shield.PlaceMember; at++ {
 		most := map[string]float64{}
 		for _, t := range left {
 			if _, ok := most[t.of]; !ok {

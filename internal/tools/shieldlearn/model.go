@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
 // A model contains a weight for each slot of a weight table.
 type model struct {
-	weights [injection.AnswerSlots]float64
+	weights [shield.AnswerSlots]float64
 }
 
 func (m *model) weight(slots []uint32) float64 {
@@ -26,7 +26,7 @@ func (m *model) weight(slots []uint32) float64 {
 func (m *model) table(slots int) []byte {
 	out := make([]byte, slots)
 	for i, w := range m.weights[:slots] {
-		out[i] = byte(int8(math.Round(max(-127, min(127, w*injection.WeightStepsPerUnit)))))
+		out[i] = byte(int8(math.Round(max(-127, min(127, w*shield.WeightStepsPerUnit)))))
 	}
 	return out
 }
@@ -37,12 +37,12 @@ func readModel(file string) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(table) > injection.AnswerSlots {
-		return nil, fmt.Errorf("read %s: %d weights, want %d at most", file, len(table), injection.AnswerSlots)
+	if len(table) > shield.AnswerSlots {
+		return nil, fmt.Errorf("read %s: %d weights, want %d at most", file, len(table), shield.AnswerSlots)
 	}
 	m := &model{}
 	for i, w := range table {
-		m.weights[i] = float64(int8(w)) / injection.WeightStepsPerUnit
+		m.weights[i] = float64(int8(w)) / shield.WeightStepsPerUnit
 	}
 	return m, nil
 }
@@ -111,7 +111,7 @@ func descend(all []*sentence, turn int) *model {
 		shrink = 3e-5
 	)
 	m := &model{}
-	var moved [injection.AnswerSlots]float64
+	var moved [shield.AnswerSlots]float64
 	order := rand.New(rand.NewPCG(1, uint64(2+turn)))
 	for range rounds {
 		for _, i := range order.Perm(len(all)) {

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/injection"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
 //go:embed orders.txt
@@ -28,11 +28,11 @@ type text struct {
 	own       string // the source of the row; carrier: that of the honest tool around the instruction
 	carrier   string
 	catalogue int // the number of the catalogue that contains the text; 0 for a labelled row
-	about     injection.WordTopic
+	about     shield.WordTopic
 	order     bool
 	tool      bool // the text is part of a definition
 	met       bool // a rule detects an instruction in the text
-	at        injection.TextPlace
+	at        shield.TextPlace
 	counts    float64
 	score     float64 // the result of stands, with a model that was learned without the text
 	sentences []*sentence
@@ -64,7 +64,7 @@ func (t text) asAnswer() *text {
 
 // A lesson contains the training data, and the sample of instructions that is not used for training.
 type lesson struct {
-	in            *injection.Inspector
+	in            *shield.Inspector
 	honest        map[string]bool // sentences of honest rows
 	catalogues    int
 	texts, unseen []*text
@@ -107,7 +107,7 @@ func (l *lesson) read(dir, tools string) error {
 			return err
 		}
 	}
-	v, err := newVariety("internal/injection/kinds.txt")
+	v, err := newVariety("internal/shield/kinds.txt")
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (l *lesson) sample(_ int, line []byte) error {
 	if err := json.Unmarshal(line, &r); err != nil || r.Class != "plain" {
 		return err
 	}
-	t := &text{at: injection.PlaceDescription, about: l.in.TopicOf(r.Tool.Name, r.Tool.Description)}
+	t := &text{at: shield.PlaceDescription, about: l.in.TopicOf(r.Tool.Name, r.Tool.Description)}
 	_, s, _ := strings.Cut(r.Tool.Description, ". ")
 	l.put(t, s)
 	l.unseen = append(l.unseen, t)
@@ -185,12 +185,12 @@ func (l *lesson) definition(r row, raw []byte, counts float64) error {
 		properties(part, &names)
 	}
 	about := l.in.TopicOf(names...)
-	put := func(at injection.TextPlace, s string) {
+	put := func(at shield.TextPlace, s string) {
 		l.add(&text{about: about, catalogue: r.catalogue, of: r.ID, own: r.own, carrier: r.carrier, order: r.Label == "malicious", tool: true, at: at,
 			counts: counts}, s)
 	}
-	put(injection.PlaceDescription, tool.Description)
-	put(injection.PlaceMember, tool.Title)
+	put(shield.PlaceDescription, tool.Description)
+	put(shield.PlaceMember, tool.Title)
 	for _, part := range []any{tool.Annotations, tool.Input, tool.Output} {
 		members(part, "", put)
 	}
@@ -215,12 +215,12 @@ func properties(v any, names *[]string) {
 }
 
 // members calls put for each text in a schema, with the place of the text.
-func members(v any, name string, put func(injection.TextPlace, string)) {
+func members(v any, name string, put func(shield.TextPlace, string)) {
 	switch v := v.(type) {
 	case string:
-		at := injection.PlaceMember
+		at := shield.PlaceMember
 		if name == "description" {
-			at = injection.PlaceSchema
+			at = shield.PlaceSchema
 		}
 		put(at, v)
 	case []any:
@@ -233,7 +233,7 @@ func members(v any, name string, put func(injection.TextPlace, string)) {
 				continue
 			}
 			if strings.Count(k, "_") > 6 {
-				put(injection.PlaceMember, k)
+				put(shield.PlaceMember, k)
 			}
 			members(v[k], k, put)
 		}
@@ -250,9 +250,9 @@ func (l *lesson) add(t *text, s string) {
 }
 
 func (l *lesson) put(t *text, s string) {
-	canonical, _ := injection.CanonicalText(s)
+	canonical, _ := shield.CanonicalText(s)
 	t.met = t.tool && l.met(canonical)
-	for _, of := range l.in.Sentences(canonical, t.about, t.at == injection.PlaceDescription) {
+	for _, of := range l.in.Sentences(canonical, t.about, t.at == shield.PlaceDescription) {
 		switch {
 		case !t.order && t.of != "":
 			l.honest[of.Text] = true
@@ -266,8 +266,8 @@ func (l *lesson) put(t *text, s string) {
 
 // met reports whether a rule detects an instruction to a model in a sentence.
 func (l *lesson) met(s string) bool {
-	return slices.ContainsFunc(l.in.Inspect(s, injection.FromDefinitions, injection.PlaceNone, nil),
-		func(f injection.Finding) bool { return f.Act > injection.ActionNote })
+	return slices.ContainsFunc(l.in.Inspect(s, shield.FromDefinitions, shield.PlaceNone, nil),
+		func(f shield.TextMatch) bool { return f.Act > shield.ActionNote })
 }
 
 // each calls take for each line of a file, with the line's number. For an empty file name it does nothing.

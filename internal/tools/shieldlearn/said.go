@@ -45,7 +45,7 @@ func eachSaid(take func(s string, order, english bool)) error {
 
 // said adds the sentences in said/ to the training data.
 func (a *answered) said() error {
-	v, err := newVariety("internal/injection/kinds.txt")
+	v, err := newVariety("internal/shield/kinds.txt")
 	if err != nil {
 		return err
 	}
