@@ -2,11 +2,11 @@ package shield
 
 import "strings"
 
-// A ByteSet is a set of byte values.
-type ByteSet [4]uint64
+// A byteSet is a set of byte values.
+type byteSet [4]uint64
 
-// BytesOf returns the bytes that occur in a text.
-func BytesOf(text string) (all ByteSet) {
+// bytesOf returns the bytes that occur in a text.
+func bytesOf(text string) (all byteSet) {
 	for i := range len(text) {
 		all[text[i]>>6] |= 1 << (text[i] & 63)
 	}
@@ -14,13 +14,13 @@ func BytesOf(text string) (all ByteSet) {
 }
 
 // Has reports whether the set contains a byte.
-func (b *ByteSet) Has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
+func (b *byteSet) Has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
 
 // HasNonASCII reports whether the set contains a byte beyond ASCII.
-func (b *ByteSet) HasNonASCII() bool { return b[2]|b[3] != 0 }
+func (b *byteSet) HasNonASCII() bool { return b[2]|b[3] != 0 }
 
 // intersects reports whether the two sets have a common byte.
-func (b *ByteSet) intersects(others *ByteSet) bool {
+func (b *byteSet) intersects(others *byteSet) bool {
 	return b[0]&others[0]|b[1]&others[1]|b[2]&others[2]|b[3]&others[3] != 0
 }
 
@@ -73,8 +73,8 @@ func mayBeInPieces(text string) bool {
 	return false
 }
 
-// ContainsFold reports whether an ASCII text contains a word, ignoring case. The word must be in lower case.
-func ContainsFold(text, word string) bool {
+// containsFold reports whether an ASCII text contains a word, ignoring case. The word must be in lower case.
+func containsFold(text, word string) bool {
 	for _, first := range [...]byte{word[0], upperASCII(word[0])} {
 		for rest := text; ; rest = rest[1:] {
 			at := strings.IndexByte(rest, first)

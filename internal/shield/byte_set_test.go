@@ -21,12 +21,12 @@ func FuzzDecodersNotEntered(f *testing.F) {
 		f.Add(text[1:])
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		has := BytesOf(text)
-		some := ByteSet{^uint64(0), ^uint64(0), has[2], has[3]} // as if all bytes of ASCII were there
+		has := bytesOf(text)
+		some := byteSet{^uint64(0), ^uint64(0), has[2], has[3]} // as if all bytes of ASCII were there
 		for _, tt := range []struct {
 			form    string
 			entered bool
-			found   []DecodedText
+			found   []decodedText
 		}{
 			{"a run", hasRunOf(text, codeCharacter, minCode), decodeRuns(text)},
 			{"numbers", has.intersects(&numberSpacers) && hasRunOf(text, codeDigit|codeGap, 2*minCode),
@@ -60,7 +60,7 @@ func TestStretches(t *testing.T) {
 // TestContainsFold has a word begin at each place, behind others that begin as it does.
 func TestContainsFold(t *testing.T) {
 	for _, text := range []string{"when", "wWhen", "so WHEN", "whe", "wh en", "", "_when w", "wwwWHENn"} {
-		if got, want := ContainsFold(text, "when"), strings.Contains(strings.ToLower(text), "when"); got != want {
+		if got, want := containsFold(text, "when"), strings.Contains(strings.ToLower(text), "when"); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

@@ -32,7 +32,7 @@ var errNotJSON = errors.New("not JSON")
 // checks every text at every depth, including names and schemas. It returns an error if the input is not JSON; such a
 // definition must not be shown.
 func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
-	var whole SplitText
+	var whole splitText
 	rep, err := s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		w.whole = &whole
 		return w.checkDefinitionText(text, key)
@@ -49,8 +49,8 @@ func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 // splitFindings returns findings about injected instructions that begin in one text of a definition and end in another.
 // For this, the texts in whole are checked together. Such texts are flagged and not blanked, since each text alone is
 // harmless.
-func (s *Shield) splitFindings(whole *SplitText) (reasons []Finding) {
-	text, found := s.inspector.InspectJoined(whole)
+func (s *Shield) splitFindings(whole *splitText) (reasons []Finding) {
+	text, found := s.inspector.inspectJoined(whole)
 	for _, f := range found {
 		r := newFinding(f, text, "", ActionFlag)
 		r.Rule, r.Why, r.Offset = "split", "over several members: "+f.Why, 0
@@ -97,7 +97,7 @@ type jsonWalker struct {
 	worst     CheckVerdict // the verdict of reasons
 	renamed   map[string]string
 	about     WordTopic  // the topic of the definition, computed on first use
-	whole     *SplitText // the texts of the definition, to be checked together
+	whole     *splitText // the texts of the definition, to be checked together
 }
 
 // A walkerFrame is an object or array that contains the current position.
@@ -239,7 +239,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		return text
 	}
 	if name {
-		most = MaxDefinitionText
+		most = maxDefinitionText
 	}
 	at := w.textPlace(key)
 	if name && !isSentenceLong(text) {
@@ -262,7 +262,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		// a name is not an instruction
 		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
 			return r.Action == "flagged" &&
-				r.Rule != LookalikeRule
+				r.Rule != lookalikeRule
 		})
 	}
 	if !name && verdictOf(reasons) == VerdictClean && at == PlaceMember &&

@@ -19,7 +19,7 @@ func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 			w.addFindings(checkPageAddress(text))
 			return text
 		case !key && w.isShownToPeople():
-			out, reasons := s.checkText(text, "", MaxDefinitionText, PlaceNone, nil, nil)
+			out, reasons := s.checkText(text, "", maxDefinitionText, PlaceNone, nil, nil)
 			w.addFindings(reasons)
 			return out
 		}
@@ -96,7 +96,7 @@ func (w *jsonWalker) isShownToPeople() bool {
 // inspectUnchanged returns findings about a text that must not be changed. Findings that would change the text are
 // flagged instead.
 func (s *Shield) inspectUnchanged(text string) []Finding {
-	_, reasons := s.checkText(text, "", MaxDefinitionText, PlaceNone, nil, nil)
+	_, reasons := s.checkText(text, "", maxDefinitionText, PlaceNone, nil, nil)
 	kept := reasons[:0]
 	for _, r := range reasons {
 		switch r.Action {

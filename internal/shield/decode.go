@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// A DecodedText is a part of a text that is encoded, for example in Base64, together with its decoded form.
-type DecodedText struct {
+// A decodedText is a part of a text that is encoded, for example in Base64, together with its decoded form.
+type decodedText struct {
 	// How is the name of the encoding, for a message to people. Text is the decoded text.
 	How, Text string
 	// At and End are the byte offsets of the encoded part in the original text.
@@ -29,11 +29,11 @@ const (
 	minCode    = 16
 )
 
-// DecodeAll finds the encoded parts of a text and returns each with its decoded form, so that an instruction cannot
+// decodeAll finds the encoded parts of a text and returns each with its decoded form, so that an instruction cannot
 // hide in an encoding. It knows Base64, Base32, Base85, hexadecimal, binary digits, decimal character codes, percent
 // and other escapes, HTML entities, Morse, Braille and the NATO radio alphabet ("alfa bravo"). The set of bytes
 // that occur in the text is passed as has. A decoder whose typical bytes are missing is skipped.
-func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
+func decodeAll(text string, has *byteSet) (found []decodedText) {
 	if len(text) < 12 { // the shortest code: four escapes of three bytes
 		return nil
 	}
@@ -54,20 +54,20 @@ func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
 }
 
 // decodeEscapedWriting decodes a text in which single letters are written as escapes, for example "%41" or "\u0041".
-// It returns one DecodedText for each kind of escape that occurs often enough.
-func decodeEscapedWriting(text string, has *ByteSet) (found []DecodedText) {
+// It returns one decodedText for each kind of escape that occurs often enough.
+func decodeEscapedWriting(text string, has *byteSet) (found []decodedText) {
 	for i := range escapeWritings {
 		w := &escapeWritings[i]
 		if !has.Has(w.sign[0]) || strings.Count(text, w.sign) < w.fewest {
 			continue
 		}
 		if plain := w.undo(text); len(text)-len(plain) > max(2*w.fewest, len(text)/10) && utf8.ValidString(plain) {
-			found = append(found, DecodedText{w.how, plain, strings.Index(text, w.sign), len(text)})
+			found = append(found, decodedText{w.how, plain, strings.Index(text, w.sign), len(text)})
 		}
 	}
 	if has.Has('\\') && strings.Count(text, `\`) >= minCode {
 		if plain := decodeOctals(text); plain != text && utf8.ValidString(plain) {
-			found = append(found, DecodedText{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
+			found = append(found, decodedText{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
 		}
 	}
 	return found
@@ -75,7 +75,7 @@ func decodeEscapedWriting(text string, has *ByteSet) (found []DecodedText) {
 
 // writingLeads are the first bytes of the escapes in escapeWritings and of octal escapes. numberSpacers are the bytes
 // that separate encoded numbers. pieceSpacers are the bytes that separate the pieces of chunked Base64.
-var writingLeads, numberSpacers, pieceSpacers = BytesOf(`%\U=&`), BytesOf(codeGaps), BytesOf(" \n\t\r\v\f")
+var writingLeads, numberSpacers, pieceSpacers = bytesOf(`%\U=&`), bytesOf(codeGaps), bytesOf(" \n\t\r\v\f")
 
 // escapeWritings lists the kinds of escapes that decodeEscapedWriting decodes. An escape starts with sign. A text is
 // decoded only if it contains at least fewest signs. The function undo returns the text with its escapes decoded.
@@ -84,11 +84,11 @@ var escapeWritings = [...]struct {
 	fewest    int
 	undo      func(string) string
 }{
-	{"percent escapes", "%", 4, func(s string) string { return DecodeEscapes(s, '%', "", 2) }},
-	{"escapes", `\x`, 4, func(s string) string { return DecodeEscapes(s, '\\', "x", 2) }},
-	{"escapes", `\u`, 4, func(s string) string { return DecodeEscapes(s, '\\', "u", 4) }},
-	{"escapes", "U+", 4, func(s string) string { return DecodeEscapes(s, 'U', "+", 4) }},
-	{"quoted-printable", "=", 4, func(s string) string { return DecodeEscapes(softBreaks.Replace(s), '=', "", 2) }},
+	{"percent escapes", "%", 4, func(s string) string { return decodeEscapes(s, '%', "", 2) }},
+	{"escapes", `\x`, 4, func(s string) string { return decodeEscapes(s, '\\', "x", 2) }},
+	{"escapes", `\u`, 4, func(s string) string { return decodeEscapes(s, '\\', "u", 4) }},
+	{"escapes", "U+", 4, func(s string) string { return decodeEscapes(s, 'U', "+", 4) }},
+	{"quoted-printable", "=", 4, func(s string) string { return decodeEscapes(softBreaks.Replace(s), '=', "", 2) }},
 	{"entities", "&", 3, html.UnescapeString},
 }
 
@@ -116,7 +116,7 @@ const minPieces, minPieceLength = 4, 4
 
 // decodeChunkedBase64 decodes Base64 that was cut into pieces with white space between them. At least half of the
 // pieces must contain a digit or mix upper and lower case after the first letter, because words of prose rarely do.
-func decodeChunkedBase64(text string) (found []DecodedText) {
+func decodeChunkedBase64(text string) (found []decodedText) {
 	start, stop, n, odd := 0, 0, 0, 0
 	flush := func(end int) {
 		if n >= minPieces && odd*2 >= n && len(found) < maxDecoded {
@@ -124,7 +124,7 @@ func decodeChunkedBase64(text string) (found []DecodedText) {
 			// The first or the last piece may be an ordinary word next to the code, so each is also left out in turn.
 			for _, p := range [][]string{pieces, pieces[1:], pieces[:n-1], pieces[1 : n-1]} {
 				if how, plain := decodeRun(strings.TrimRight(strings.Join(p, ""), "=")); plain != "" {
-					found = append(found, DecodedText{how, plain, start, end})
+					found = append(found, decodedText{how, plain, start, end})
 					break
 				}
 			}
@@ -190,7 +190,7 @@ func isMixedCase(piece string) bool {
 }
 
 // decodeRuns decodes each run of at least minCode characters that Base64, Base32 or hexadecimal can consist of.
-func decodeRuns(text string) (found []DecodedText) {
+func decodeRuns(text string) (found []decodedText) {
 	start := 0
 	for i := 0; i <= len(text); i++ {
 		if i < len(text) && isCodeByte(text[i]) {
@@ -198,7 +198,7 @@ func decodeRuns(text string) (found []DecodedText) {
 		}
 		if i-start >= minCode && len(found) < maxDecoded {
 			if how, plain := decodeRun(text[start:i]); plain != "" {
-				found = append(found, DecodedText{how, plain, start, i})
+				found = append(found, decodedText{how, plain, start, i})
 			}
 		}
 		start = i + 1
@@ -222,7 +222,7 @@ func isCodeByte(b byte) bool { return codeClasses[b]&codeCharacter != 0 }
 func decodeRun(run string) (how, text string) {
 	trimmed := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
 	if len(trimmed)%2 == 0 && looksLikeHex(trimmed) && isHex(trimmed) {
-		if b, err := hex.DecodeString(trimmed); err == nil && IsReadable(string(b)) {
+		if b, err := hex.DecodeString(trimmed); err == nil && isReadable(string(b)) {
 			return "hexadecimal", string(b)
 		}
 	}
@@ -243,7 +243,7 @@ func decodeRun(run string) (how, text string) {
 	}
 	if len(run) >= 24 && !hasLowerCase(run) {
 		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil &&
-			IsReadable(string(b)) {
+			isReadable(string(b)) {
 			return "Base32", string(b)
 		}
 	}
@@ -256,7 +256,7 @@ func decodeBase64(enc *base64.Encoding, run string) string {
 		return ""
 	}
 	b, err := enc.DecodeString(run)
-	if err != nil || !IsReadable(string(b)) {
+	if err != nil || !isReadable(string(b)) {
 		return ""
 	}
 	return string(b)
@@ -332,15 +332,15 @@ func decodeBits8(run string) string {
 		}
 		b = append(b, byte(n))
 	}
-	if s := string(b); IsReadable(s) {
+	if s := string(b); isReadable(s) {
 		return s
 	}
 	return ""
 }
 
-// DecodeEscapes returns the text with each escape decoded. An escape is the byte lead, then the string mark, then n
+// decodeEscapes returns the text with each escape decoded. An escape is the byte lead, then the string mark, then n
 // hexadecimal digits. Two digits stand for a byte; more digits stand for a Unicode character.
-func DecodeEscapes(text string, lead byte, mark string, n int) string {
+func decodeEscapes(text string, lead byte, mark string, n int) string {
 	var b strings.Builder
 	b.Grow(len(text))
 	for i := 0; i < len(text); i++ {
@@ -425,7 +425,7 @@ const minNumbers = 8
 
 // decodeNumbers decodes texts that encode each letter separately, with separators between the letters: hexadecimal
 // pairs, groups of eight binary digits, decimal character codes, and Morse.
-func decodeNumbers(text string) (found []DecodedText) {
+func decodeNumbers(text string) (found []decodedText) {
 	start, between := -1, 0
 	for i := 0; i <= len(text); i++ {
 		if i < len(text) && codeClasses[text[i]]&(codeDigit|codeGap) != 0 {
@@ -439,7 +439,7 @@ func decodeNumbers(text string) (found []DecodedText) {
 		}
 		if start >= 0 && i-start >= 2*minCode && between >= minNumbers-1 && len(found) < maxDecoded {
 			if how, plain := decodeSpaced(text[start:i]); plain != "" {
-				found = append(found, DecodedText{how, plain, start, i})
+				found = append(found, decodedText{how, plain, start, i})
 			}
 		}
 		start = -1
@@ -489,7 +489,7 @@ func joinNumbers(parts []string, base, size int) string {
 		}
 		b = append(b, byte(n))
 	}
-	if s := string(b); len(b) >= minNumbers && IsReadable(s) {
+	if s := string(b); len(b) >= minNumbers && isReadable(s) {
 		return s
 	}
 	return ""
@@ -511,21 +511,21 @@ func decodeMorse(run string) string {
 		}
 		b.WriteByte(' ')
 	}
-	if s := b.String(); IsReadable(s) {
+	if s := b.String(); isReadable(s) {
 		return s
 	}
 	return ""
 }
 
-// ReverseText returns the text with its characters in reverse order.
-func ReverseText(text string) string {
+// reverseText returns the text with its characters in reverse order.
+func reverseText(text string) string {
 	r := []rune(text)
 	slices.Reverse(r)
 	return string(r)
 }
 
-// ROT13 returns the text with each letter a to z and A to Z moved by 13 places in the alphabet (the ROT13 cipher).
-func ROT13(text string) string {
+// rot13 returns the text with each letter a to z and A to Z moved by 13 places in the alphabet (the ROT13 cipher).
+func rot13(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z':
@@ -537,9 +537,9 @@ func ROT13(text string) string {
 	}, text)
 }
 
-// IsReadable reports whether decoded bytes are likely to be text for a reader. They must be valid UTF-8 of at least
+// isReadable reports whether decoded bytes are likely to be text for a reader. They must be valid UTF-8 of at least
 // four bytes without control characters, and at least 40 % of the characters must be letters, spaces or "/".
-func IsReadable(s string) bool {
+func isReadable(s string) bool {
 	if len(s) < 4 || !utf8.ValidString(s) {
 		return false
 	}

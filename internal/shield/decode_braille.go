@@ -7,11 +7,11 @@ import (
 
 // decodeBrailleAndBase85 returns the parts of a text that are written in Braille, in words of the radio alphabet, or in
 // Base85. Each part is returned with its decoded form.
-func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
+func decodeBrailleAndBase85(text string, has *byteSet) (found []decodedText) {
 	const brailleLead, fewestDots = "\xe2\xa0", 12
 	if has.Has(brailleLead[1]) && strings.Count(text, brailleLead) >= fewestDots {
 		from, to := strings.Index(text, brailleLead), strings.LastIndex(text, brailleLead)+len(brailleLead)+1
-		found = append(found, DecodedText{"Braille", strings.Map(brailleLetter, text[from:min(to, len(text))]), from,
+		found = append(found, decodedText{"Braille", strings.Map(brailleLetter, text[from:min(to, len(text))]), from,
 			min(to, len(text))})
 	}
 	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // most texts have e (echo) and t (tango)
@@ -23,7 +23,7 @@ func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 	for at, token := range spaceFields(text) {
 		if len(token) >= minBase85 && strings.ContainsAny(token, base85OnlyDigits) && len(found) < maxDecoded {
 			if plain := decodeBase85(token); plain != "" {
-				found = append(found, DecodedText{"Base85", plain, at, at + len(token)})
+				found = append(found, decodedText{"Base85", plain, at, at + len(token)})
 			}
 		}
 	}
@@ -37,7 +37,7 @@ const minBase85 = 40
 // one of them.
 const base85OnlyDigits = "!#$%&()*+;<=>?@^`{|}~"
 
-var base85OnlySet = BytesOf(base85OnlyDigits)
+var base85OnlySet = bytesOf(base85OnlyDigits)
 
 // brailleLetter returns the letter a to z for a Braille pattern, and a space for a pattern that is not a letter. It
 // returns every other rune unchanged.
@@ -67,7 +67,7 @@ var base85Values = func() (at [256]byte) {
 func decodeBase85(run string) string {
 	plain := make([]byte, 4*len(run)/5+8)
 	body := strings.TrimSuffix(strings.TrimPrefix(run, "<~"), "~>")
-	if n, _, err := ascii85.Decode(plain, []byte(body), true); err == nil && IsReadable(string(plain[:n])) {
+	if n, _, err := ascii85.Decode(plain, []byte(body), true); err == nil && isReadable(string(plain[:n])) {
 		return string(plain[:n])
 	}
 	// RFC 1924 uses other characters for the same digit values, so its digits are translated to the digits of Ascii85.
@@ -78,7 +78,7 @@ func decodeBase85(run string) string {
 		}
 		same[i] = '!' + base85Values[c] - 1
 	}
-	if n, _, err := ascii85.Decode(plain, same, true); err == nil && IsReadable(string(plain[:n])) {
+	if n, _, err := ascii85.Decode(plain, same, true); err == nil && isReadable(string(plain[:n])) {
 		return string(plain[:n])
 	}
 	return ""
@@ -97,7 +97,7 @@ var radioWords = map[string]bool{
 
 // decodeRadio decodes sequences of at least sixteen words of the radio alphabet. Single characters between the words
 // are copied; separators and the word "space" become a space.
-func decodeRadio(text string) (found []DecodedText) {
+func decodeRadio(text string) (found []decodedText) {
 	const fewest = 16
 	has := func(part string) bool { return strings.Contains(text, part) }
 	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // most texts contain the letters e and t
@@ -107,7 +107,7 @@ func decodeRadio(text string) (found []DecodedText) {
 	start, stop, n := 0, 0, 0
 	flush := func() {
 		if n >= fewest && len(found) < maxDecoded {
-			found = append(found, DecodedText{"the words of a radio alphabet", b.String(), start, stop})
+			found = append(found, decodedText{"the words of a radio alphabet", b.String(), start, stop})
 		}
 		b.Reset()
 		n = 0

@@ -27,10 +27,10 @@ func decodeInvisible(run string) string {
 			octets = append(octets, byte(r-0xE0100+16))
 		}
 	}
-	if s := string(tags); IsReadable(s) {
+	if s := string(tags); isReadable(s) {
 		return s
 	}
-	if s := string(octets); IsReadable(s) {
+	if s := string(octets); isReadable(s) {
 		return s
 	}
 	return decodeBits(run)
@@ -61,7 +61,7 @@ func decodeBits(run string) string {
 				text, value, n = append(text, value), 0, 0
 			}
 		}
-		if IsReadable(string(text)) {
+		if isReadable(string(text)) {
 			return string(text)
 		}
 	}

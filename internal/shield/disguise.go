@@ -37,7 +37,7 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 				leet++
 			}
 		}
-		c := DecodedText{At: words[from].at, End: words[to-1].end}
+		c := decodedText{At: words[from].at, End: words[to-1].end}
 		switch {
 		case n >= minDisguised && n*2 >= all:
 			c.How, c.Text = "letters that stand for others", in.plainWords(words[from:to])
@@ -60,7 +60,7 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 
 // inspectDecoded inspects a decoded text. If the text contains an instruction to a model, it returns one finding at the
 // position of the encoded part. Otherwise it returns nil.
-func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, left *int) []TextMatch {
+func (in *Inspector) inspectDecoded(c decodedText, where TextOrigin, depth int, left *int) []TextMatch {
 	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left, nil) {
 		if f.Act > ActionNote {
 			act := ActionBlank
@@ -89,7 +89,7 @@ func undoUpsideDown(text string) string {
 			return up
 		}
 		return r
-	}, ReverseText(text))
+	}, reverseText(text))
 }
 
 // plainWords returns the words in plain letters, separated by spaces. If the lexicon does not know a word, digits and
@@ -209,7 +209,7 @@ func addShiftedWords(all map[string]wordFact) {
 		put(mapLetters(w, mirrorLetter), cipherMirrored)
 	}
 	for w := range strings.FieldsSeq(commonWords) {
-		put(ReverseText(w), cipherReversed)
+		put(reverseText(w), cipherReversed)
 	}
 	for w := range strings.FieldsSeq(commonWords) {
 		for by := byte(1); by < 26; by++ {
@@ -232,7 +232,7 @@ func undoShift(way int, text string) (how, plain string) {
 	case cipherReversed:
 		fields := strings.Fields(text)
 		for i, f := range fields {
-			fields[i] = ReverseText(f)
+			fields[i] = reverseText(f)
 		}
 		return "words read from the end", strings.Join(fields, " ")
 	case cipherMirrored:
@@ -276,10 +276,10 @@ func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, le
 	}
 	for _, at := range escapedRun().FindAllStringIndex(text, maxDisguised) {
 		row := html.UnescapeString(text[at[0]:at[1]])
-		row = DecodeEscapes(strings.ReplaceAll(row, `\\`, `\`), '\\', "u", 4)
-		row = DecodeEscapes(DecodeEscapes(DecodeEscapes(row, '\\', "x", 2), '%', "", 2), '=', "", 2)
+		row = decodeEscapes(strings.ReplaceAll(row, `\\`, `\`), '\\', "u", 4)
+		row = decodeEscapes(decodeEscapes(decodeEscapes(row, '\\', "x", 2), '%', "", 2), '=', "", 2)
 		if utf8.ValidString(row) && in.isMostlyEnglish(row) {
-			found = append(found, in.inspectDecoded(DecodedText{How: "escapes", Text: row, At: at[0], End: at[1]},
+			found = append(found, in.inspectDecoded(decodedText{How: "escapes", Text: row, At: at[0], End: at[1]},
 				where, depth, left)...)
 		}
 	}

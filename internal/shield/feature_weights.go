@@ -115,12 +115,12 @@ func (l *FeatureSum) AddWordPieces(word string) {
 	for i, r := range word {
 		switch n {
 		case 0:
-			if IsUnspacedScript(r) {
+			if isUnspacedScript(r) {
 				l.addLetterRuns(word)
 				return
 			}
 		case letters:
-			l.Add(featureWordStart, FeatureHash(word[:i]), 0)
+			l.Add(featureWordStart, featureHash(word[:i]), 0)
 			return
 		}
 		n++
@@ -133,10 +133,10 @@ func (l *FeatureSum) addLetterRuns(word string) {
 	n := 0
 	edge := func(i int) {
 		if n >= 2 {
-			l.Add(featureTwoLetters, FeatureHash(word[at[(n-2)%3]:i]), 0)
+			l.Add(featureTwoLetters, featureHash(word[at[(n-2)%3]:i]), 0)
 		}
 		if n >= 3 {
-			l.Add(featureThreeLetters, FeatureHash(word[at[n%3]:i]), 0)
+			l.Add(featureThreeLetters, featureHash(word[at[n%3]:i]), 0)
 		}
 		at[n%3] = i
 		n++
@@ -160,8 +160,8 @@ func (l *FeatureSum) DefinitionWeight() float64 {
 	return (l.definitions.weight() + l.AnswerWeight()) / 2
 }
 
-// FeatureHash returns the hash of a text (32-bit FNV-1a), for use as a value of a feature.
-func FeatureHash(s string) uint32 {
+// featureHash returns the hash of a text (32-bit FNV-1a), for use as a value of a feature.
+func featureHash(s string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(s) {
 		h = (h ^ uint32(s[i])) * 16777619
@@ -169,8 +169,8 @@ func FeatureHash(s string) uint32 {
 	return h
 }
 
-// IsUnspacedScript reports whether a letter belongs to a script that is written without spaces between words.
-func IsUnspacedScript(r rune) bool {
+// isUnspacedScript reports whether a letter belongs to a script that is written without spaces between words.
+func isUnspacedScript(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
 		unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
 }

@@ -46,7 +46,7 @@ func TestShortLoads(t *testing.T) {
 	long, short := FeatureSum{table: definitionWeights}, FeatureSum{AnswersOnly: true}
 	for _, l := range []*FeatureSum{&long, &short} {
 		l.Add(1, 5, 0)
-		l.Add(2, FeatureHash("send"), 0)
+		l.Add(2, featureHash("send"), 0)
 		l.AddWordPieces("wachtwoorden")
 	}
 	if long.AnswerWeight() != short.AnswerWeight() || long.definitions.features != 2 ||

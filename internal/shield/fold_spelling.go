@@ -274,7 +274,7 @@ func (r *wordReader) arePieces(words []textWord) bool {
 
 // isJoinedEntry reports whether the concatenation of the words is a lexicon entry.
 func (l *conceptLexicon) isJoinedEntry(words []textWord) bool {
-	at := TreePosition{}
+	at := treePosition{}
 	for w := range words {
 		folded := words[w].folded
 		for i := range len(folded) {

@@ -16,11 +16,11 @@ type Inspector struct {
 }
 
 // NewInspector returns an Inspector. It returns an error if an embedded word list is invalid.
-func NewInspector() (*Inspector, error) { return NewInspectorWithWeights(nil) }
+func NewInspector() (*Inspector, error) { return newInspectorWithWeights(nil) }
 
-// NewInspectorWithWeights returns an Inspector that uses the given weights for definitions. Use it to measure a newly
+// newInspectorWithWeights returns an Inspector that uses the given weights for definitions. Use it to measure a newly
 // learned table. The table has DefinitionSlots bytes; nil selects the embedded table.
-func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
+func newInspectorWithWeights(definitions []byte) (*Inspector, error) {
 	if definitions != nil && len(definitions) != DefinitionSlots {
 		return nil, fmt.Errorf("read the weights: %d bytes, want %d", len(definitions), DefinitionSlots)
 	}
@@ -45,15 +45,15 @@ func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
 const maxCodeDepth = 3
 
 const (
-	// MaxDefinitionText is the maximum number of bytes of a definition's text that are inspected. The caller must not
+	// maxDefinitionText is the maximum number of bytes of a definition's text that are inspected. The caller must not
 	// show the text after them.
-	MaxDefinitionText = 64 << 10
+	maxDefinitionText = 64 << 10
 	// maxResultText is the maximum number of bytes of a result that are inspected. A longer result is flagged.
 	maxResultText = 1 << 20
 )
 
-// LookalikeRule is the name of the rule against words with lookalike letters.
-const LookalikeRule = "lookalikes"
+// lookalikeRule is the name of the rule against words with lookalike letters.
+const lookalikeRule = "lookalikes"
 
 // Inspect returns the findings for a text in canonical form, sorted by offset. where is the origin of the text. at is
 // the place of the text; it determines the weight above which a sentence counts as an instruction to a model. about
@@ -67,11 +67,11 @@ func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about 
 	has *concepts) []TextMatch {
 	most := maxResultText
 	if where == FromDefinitions {
-		most = MaxDefinitionText
+		most = maxDefinitionText
 	}
 	unread := max(0, len(text)-most)
 	text = text[:len(text)-unread]
-	left := 4*len(text) + MaxDefinitionText // remaining bytes to inspect, including decoded text
+	left := 4*len(text) + maxDefinitionText // remaining bytes to inspect, including decoded text
 	found := in.inspectNested(text, where, at, about, 0, &left, has)
 	if unread > 0 && where == FromResults {
 		found = append(found, TextMatch{"unread", "is too long: the end was not inspected", ActionFlag, len(text),
@@ -111,7 +111,7 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 	words := room.all
 	innocent := harmlessContext{scale: in.scorer, words: words, where: where}
 	found := in.matcher.match(words, where, &innocent, seen)
-	has := BytesOf(text)
+	has := bytesOf(text)
 	for _, f := range in.markers.findMarkers(text, &has, where) {
 		if n := wordIndexAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) &&
 			(isMention(words, n) || innocent.isHarmless(n)) {
@@ -126,7 +126,7 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 		found = append(found, in.findHeaviest(words, text, at, about)...)
 	}
 	if depth < maxCodeDepth {
-		for _, c := range DecodeAll(text, &has) {
+		for _, c := range decodeAll(text, &has) {
 			found = append(found, in.hiddenOrders(c, found, where, depth, left)...)
 		}
 		turned, moved := hasOddWords(words)
@@ -190,7 +190,7 @@ func wordIndexAt(words []textWord, at int) int {
 // hiddenOrders inspects a decoded text and returns at most one finding, at the position of the encoded part. A rule
 // that also matches the plain text is ignored. An encoded instruction is meant to be invisible for people, so its
 // finding has ActionBlank.
-func (in *Inspector) hiddenOrders(c DecodedText, plain []TextMatch, where TextOrigin, depth int, left *int) []TextMatch {
+func (in *Inspector) hiddenOrders(c decodedText, plain []TextMatch, where TextOrigin, depth int, left *int) []TextMatch {
 	worst := ActionNote
 	why := ""
 	for _, f := range in.inspectNested(c.Text, where, PlaceNone, nil, depth+1, left, nil) {
@@ -242,15 +242,15 @@ func (in *Inspector) findReversed(words []textWord, text string, where TextOrigi
 		}
 	}
 	if plain := in.undoPigLatin(words); plain != "" {
-		return in.hiddenOrders(DecodedText{How: "pig latin", Text: plain, At: words[0].at, End: len(text)}, nil, where,
+		return in.hiddenOrders(decodedText{How: "pig latin", Text: plain, At: words[0].at, End: len(text)}, nil, where,
 			maxCodeDepth-1, left)
 	}
 	if marks < 2 {
 		return nil
 	}
-	for _, c := range [...]DecodedText{
-		{How: "letters read from the end", Text: ReverseText(text), At: first, End: len(text)},
-		{How: "rot13", Text: ROT13(text), At: first, End: len(text)},
+	for _, c := range [...]decodedText{
+		{How: "letters read from the end", Text: reverseText(text), At: first, End: len(text)},
+		{How: "rot13", Text: rot13(text), At: first, End: len(text)},
 	} {
 		if found := in.hiddenOrders(c, nil, where, maxCodeDepth-1, left); found != nil && found[0].Act == ActionBlank {
 			return found
@@ -266,7 +266,7 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Te
 	phonetic, seen := 0, 0 // seen: end of the last word; a word may appear in parts
 	for _, w := range words {
 		if w.mixedAlphabets {
-			return []TextMatch{{LookalikeRule, "mixes the letters of several alphabets in a word",
+			return []TextMatch{{lookalikeRule, "mixes the letters of several alphabets in a word",
 				ActionFlag, w.at, w.end}}
 		}
 		if w.at < seen {
@@ -281,7 +281,7 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Te
 			}
 		}
 		if phonetic > most {
-			return []TextMatch{{LookalikeRule, "uses letters that look like others", ActionFlag, w.at, w.end}}
+			return []TextMatch{{lookalikeRule, "uses letters that look like others", ActionFlag, w.at, w.end}}
 		}
 	}
 	if where != FromDefinitions {

@@ -37,7 +37,7 @@ func FuzzInspectorNotEntered(f *testing.F) {
 		if found := in.findDisguised(words, text, FromResults, 0, &left); !odd && found != nil {
 			t.Errorf("%q is dressed: %v", text, found)
 		}
-		has := BytesOf(text)
+		has := bytesOf(text)
 		if found := findLookalikes(words, text, FromResults); !has.HasNonASCII() && found != nil {
 			t.Errorf("%q is drawn: %v", text, found)
 		}

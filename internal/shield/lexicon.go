@@ -101,7 +101,7 @@ var conceptNames = [...]string{"ignore", "setaside", "prior", "instr", "strong",
 
 // A conceptLexicon finds the entries of lexicon.txt and world.txt in a text.
 type conceptLexicon struct {
-	entries *PrefixTree
+	entries *prefixTree
 	// concepts contains the distinct sets of concepts of entries. A value in the tree is an index of this slice.
 	concepts []entryConcepts
 	// firstPairs is a bit set of the first two bytes of all entries.
@@ -126,7 +126,7 @@ func loadLexicon() (*conceptLexicon, error) {
 	slices.SortFunc(all, func(a, b lexiconEntry) int { return strings.Compare(a.text, b.text) })
 	l := &conceptLexicon{concepts: make([]entryConcepts, 1)}
 	numbers := map[entryConcepts]uint16{}
-	entries := make([]TreeEntry, 0, len(all))
+	entries := make([]treeEntry, 0, len(all))
 	for len(all) > 0 {
 		text, about := all[0].text, entryConcepts{}
 		for len(all) > 0 && all[0].text == text {
@@ -138,13 +138,13 @@ func loadLexicon() (*conceptLexicon, error) {
 			numbers[about] = uint16(len(l.concepts))
 			l.concepts = append(l.concepts, about)
 		}
-		entries = append(entries, TreeEntry{Text: text, Value: numbers[about]})
+		entries = append(entries, treeEntry{Text: text, Value: numbers[about]})
 		if len(text) > 1 {
 			pair := uint16(text[0])<<8 | uint16(text[1])
 			l.firstPairs[pair/64] |= 1 << (pair % 64)
 		}
 	}
-	l.entries = NewPrefixTree(entries)
+	l.entries = newPrefixTree(entries)
 	return l, nil
 }
 

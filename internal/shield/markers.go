@@ -180,7 +180,7 @@ func newMarkerSet(all []markerRule) *markerSet {
 }
 
 // findMarkers returns the first match of each rule in a text. The set of bytes of the text is passed as has.
-func (b *markerSet) findMarkers(text string, has *ByteSet, where TextOrigin) (found []TextMatch) {
+func (b *markerSet) findMarkers(text string, has *byteSet, where TextOrigin) (found []TextMatch) {
 	l := &b.of[where]
 	for i, first := range l.first {
 		if !has.Has(first) {
@@ -202,7 +202,7 @@ func (b *markerSet) findMarkers(text string, has *ByteSet, where TextOrigin) (fo
 
 func containsAnyFold(text string, words []string) bool {
 	for _, w := range words {
-		if ContainsFold(text, w) {
+		if containsFold(text, w) {
 			return true
 		}
 	}

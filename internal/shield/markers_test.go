@@ -25,7 +25,7 @@ func FuzzMarks(f *testing.F) {
 			if m.requiredWords == nil || !m.pattern.MatchString(text) {
 				continue
 			}
-			if !slices.ContainsFunc(m.requiredWords, func(w string) bool { return ContainsFold(text, w) }) {
+			if !slices.ContainsFunc(m.requiredWords, func(w string) bool { return containsFold(text, w) }) {
 				t.Errorf("%s is found in %q, in which none of %q stands", m.name, text, m.requiredWords)
 			}
 		}

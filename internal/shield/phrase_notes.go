@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// PhraseRule is the name of the rule for phrases that are frequent in attacks but also occur in honest texts. A match
+// phraseRule is the name of the rule for phrases that are frequent in attacks but also occur in honest texts. A match
 // of this rule has ActionNote, so it does not change the verdict.
-const PhraseRule = "phrase"
+const phraseRule = "phrase"
 
 // A notedPhrase is a sequence of words that is reported with ActionNote, if no rule matches the text.
 type notedPhrase struct {
@@ -120,7 +120,7 @@ func (in *Inspector) notePhrases(words []textWord, text string) []TextMatch {
 				continue
 			}
 			if last := p.lastWord(words, text, i); last >= 0 {
-				return []TextMatch{{PhraseRule, p.why, ActionNote, words[i].at, words[last].end}}
+				return []TextMatch{{phraseRule, p.why, ActionNote, words[i].at, words[last].end}}
 			}
 		}
 	}

@@ -2,15 +2,15 @@ package shield
 
 import "slices"
 
-// A TreeEntry is a text and its value. The text has 1 byte to 64 KiB, and the value is above 0.
-type TreeEntry struct {
+// A treeEntry is a text and its value. The text has 1 byte to 64 KiB, and the value is above 0.
+type treeEntry struct {
 	Text  string
 	Value uint16
 }
 
-// A PrefixTree finds the texts of a fixed list in a byte sequence. It is a radix tree. It is immutable and safe for
+// A prefixTree finds the texts of a fixed list in a byte sequence. It is a radix tree. It is immutable and safe for
 // concurrent use.
-type PrefixTree struct {
+type prefixTree struct {
 	nodes []treeNode
 	// leads contains the first byte of each node's label, by which the parent finds the node. labels contains the
 	// remaining bytes of all labels.
@@ -18,22 +18,22 @@ type PrefixTree struct {
 	first         [256]int32
 }
 
-// A treeNode is a node of a PrefixTree. label and size are the position of its label in labels; kids and count are that
+// A treeNode is a node of a prefixTree. label and size are the position of its label in labels; kids and count are that
 // of its children in nodes. value is the value of the entry that ends at the node, or 0.
 type treeNode struct {
 	label, kids        int32
 	size, count, value uint16
 }
 
-// NewPrefixTree returns a tree of entries, which must be sorted by text and have no duplicates. entries may be empty.
-func NewPrefixTree(entries []TreeEntry) *PrefixTree {
+// newPrefixTree returns a tree of entries, which must be sorted by text and have no duplicates. entries may be empty.
+func newPrefixTree(entries []treeEntry) *prefixTree {
 	most := 2*len(entries) + 1 // each node except the root ends an entry or has two children
-	t := &PrefixTree{nodes: make([]treeNode, 1, most), leads: make([]byte, 1, most)}
+	t := &prefixTree{nodes: make([]treeNode, 1, most), leads: make([]byte, 1, most)}
 	if len(entries) == 0 {
 		return t
 	}
 	type branch struct {
-		of    []TreeEntry
+		of    []treeEntry
 		depth int // length of the common prefix in bytes
 	}
 	branches := append(make([]branch, 0, most), branch{entries, 0})
@@ -78,37 +78,37 @@ func commonPrefixLen(a, b string) int {
 	return n
 }
 
-// A TreePosition is a node of a tree and a number of bytes of its label. The zero value matches no entry.
-type TreePosition struct {
+// A treePosition is a node of a tree and a number of bytes of its label. The zero value matches no entry.
+type treePosition struct {
 	node int32
 	size uint16
 }
 
 // IsNone reports whether the bytes that led to this position are not the beginning of any entry.
-func (s TreePosition) IsNone() bool { return s.node == 0 }
+func (s treePosition) IsNone() bool { return s.node == 0 }
 
 // Begin returns the position after the first byte b of an entry.
-func (t *PrefixTree) Begin(b byte) TreePosition { return TreePosition{node: t.first[b]} }
+func (t *prefixTree) Begin(b byte) treePosition { return treePosition{node: t.first[b]} }
 
 // Next returns the position that is reached from at by the byte b. The position at must be of this tree.
-func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
+func (t *prefixTree) Next(at treePosition, b byte) treePosition {
 	n := &t.nodes[at.node]
 	if at.size < n.size {
 		if t.labels[n.label+int32(at.size)] != b {
-			return TreePosition{}
+			return treePosition{}
 		}
-		return TreePosition{at.node, at.size + 1}
+		return treePosition{at.node, at.size + 1}
 	}
 	for i, lead := range t.leads[n.kids : n.kids+int32(n.count)] { // linear search is fastest for few children
 		if lead == b {
-			return TreePosition{node: n.kids + int32(i)}
+			return treePosition{node: n.kids + int32(i)}
 		}
 	}
-	return TreePosition{}
+	return treePosition{}
 }
 
 // Value returns the value of the entry that ends at a position, or 0 if no entry ends there.
-func (t *PrefixTree) Value(at TreePosition) uint16 {
+func (t *prefixTree) Value(at treePosition) uint16 {
 	if n := &t.nodes[at.node]; at.size == n.size {
 		return n.value
 	}

@@ -1,33 +1,31 @@
-package shield_test
+package shield
 
 import (
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
 // of makes the tree of words, which stand for their places from 1 on.
-func of(words []string) (*shield.PrefixTree, map[string]uint16) {
+func of(words []string) (*prefixTree, map[string]uint16) {
 	known := map[string]uint16{}
 	for i, w := range words {
 		if w != "" {
 			known[w] = uint16(i%1000 + 1)
 		}
 	}
-	var entries []shield.TreeEntry
+	var entries []treeEntry
 	for _, w := range slices.Sorted(maps.Keys(known)) {
-		entries = append(entries, shield.TreeEntry{Text: w, Value: known[w]})
+		entries = append(entries, treeEntry{Text: w, Value: known[w]})
 	}
-	return shield.NewPrefixTree(entries), known
+	return newPrefixTree(entries), known
 }
 
 // check walks a text, and holds each step against the list.
-func check(t *testing.T, tr *shield.PrefixTree, known map[string]uint16, text string) {
+func check(t *testing.T, tr *prefixTree, known map[string]uint16, text string) {
 	t.Helper()
-	at := shield.TreePosition{}
+	at := treePosition{}
 	for i := range len(text) {
 		if i == 0 {
 			at = tr.Begin(text[0])

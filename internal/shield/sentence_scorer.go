@@ -245,7 +245,7 @@ func (s *SentenceScorer) addFeatures(words []textWord, l *FeatureSum) {
 		w := &words[i]
 		about |= w.concepts
 		k := uint32(s.wordKind(w))
-		word := FeatureHash(w.folded)
+		word := featureHash(w.folded)
 		for _, f := range [...][3]uint32{{1, k, 0}, {2, word, 0}, {3, before, k}, {10, beforeWord, word},
 			{4, twoBefore, k}, {15, twoBefore<<16 | before, k}} {
 			l.Add(f[0], f[1], f[2])
@@ -339,7 +339,7 @@ func hasEnoughWords(sentence []textWord, fewest int) bool {
 	const letters = 3 // bytes of a letter
 	return len(sentence) >= fewest || sentence[0].signs&classNonASCII != 0 &&
 		sentence[len(sentence)-1].end-sentence[0].at >= 2*fewest*letters &&
-		strings.ContainsFunc(sentence[0].folded, IsUnspacedScript)
+		strings.ContainsFunc(sentence[0].folded, isUnspacedScript)
 }
 
 // WeighedRule is the Rule of a finding for a sentence that no rule matched, but whose score from learned weights

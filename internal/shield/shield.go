@@ -81,7 +81,7 @@ func New(o Options) (*Shield, error) {
 			return nil, fmt.Errorf("cap of %d bytes: at least %d", *c, minCap)
 		}
 		if o.NoCaps {
-			*c = MaxDefinitionText
+			*c = maxDefinitionText
 		}
 	}
 	if o.Caps.Description == 0 {
@@ -93,7 +93,7 @@ func New(o Options) (*Shield, error) {
 	if o.Caps.Schema == 0 {
 		o.Caps.Schema = 512
 	}
-	in, err := NewInspectorWithWeights(o.DefinitionWeights)
+	in, err := newInspectorWithWeights(o.DefinitionWeights)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +133,13 @@ func (s *Shield) checkResultText(text, path string, at TextPlace) (string, []Fin
 // checkText returns the canonical form of a text, blanked or cut if necessary, and the findings. If whole is not nil
 // and no rule flags or blanks the text, the text is added to whole.
 func (s *Shield) checkText(text, path string, most int, at TextPlace, about func() WordTopic,
-	whole *SplitText) (string, []Finding) {
+	whole *splitText) (string, []Finding) {
 	out, traces := CanonicalText(text)
 	reasons := removalFindings(traces, path)
 	worst := ActionNote
 	var found []TextMatch
 	if whole != nil {
-		found = s.inspector.InspectPart(out, at, about, whole)
+		found = s.inspector.inspectPart(out, at, about, whole)
 	} else {
 		found = s.inspector.Inspect(out, FromDefinitions, at, about)
 	}

@@ -2,9 +2,9 @@ package shield
 
 import "strings"
 
-// A SplitText collects the texts of one definition that have no actionable finding of their own. An injected
+// A splitText collects the texts of one definition that have no actionable finding of their own. An injected
 // instruction may begin in one text and end in another, so these texts are examined together. The zero value is empty.
-type SplitText struct {
+type splitText struct {
 	// has contains the concepts of all collected texts, and last the concepts of the text that was inspected last.
 	has, last concepts
 	parts     []string
@@ -14,12 +14,12 @@ type SplitText struct {
 	open bool
 }
 
-// maxJoined is the maximum total length of the texts in a SplitText, in bytes. A text that would exceed it is not
+// maxJoined is the maximum total length of the texts in a splitText, in bytes. A text that would exceed it is not
 // collected.
 const maxJoined = 8 << 10
 
 // add adds a text. t.last must contain the concepts of the text.
-func (t *SplitText) add(text string) {
+func (t *splitText) add(text string) {
 	if text == "" || t.size+len(text) > maxJoined {
 		return
 	}
@@ -34,7 +34,7 @@ func (t *SplitText) add(text string) {
 	t.parts = append(t.parts, text)
 }
 
-// A joinedText is the text that results from joining the texts of a SplitText, which are its parts.
+// A joinedText is the text that results from joining the texts of a splitText, which are its parts.
 type joinedText struct {
 	text   string
 	starts []int // offset of each part
@@ -45,7 +45,7 @@ type joinedText struct {
 
 // join joins the collected texts to one text. A blank line is inserted after a part that ends with a complete sentence.
 // After any other part a space is inserted, so that its sentence continues.
-func (t *SplitText) join() (j joinedText) {
+func (t *splitText) join() (j joinedText) {
 	var all strings.Builder
 	for i, part := range t.parts {
 		if i > 0 {
@@ -107,9 +107,9 @@ func goesOn(before, text string) bool {
 // would match unrelated words of neighbouring honest texts.
 const splitRules = " override secrecy take-secret take-file unguard encoded-order "
 
-// InspectPart inspects a text of a definition like Inspect. If there is no finding that flags or blanks the text, it
-// adds the text to whole, which InspectJoined inspects later.
-func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTopic, whole *SplitText) []TextMatch {
+// inspectPart inspects a text of a definition like Inspect. If there is no finding that flags or blanks the text, it
+// adds the text to whole, which inspectJoined inspects later.
+func (in *Inspector) inspectPart(text string, at TextPlace, about func() WordTopic, whole *splitText) []TextMatch {
 	whole.last = 0
 	found := in.inspect(text, FromDefinitions, at, about, &whole.last)
 	if !hasActionable(found) {
@@ -118,9 +118,9 @@ func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTop
 	return found
 }
 
-// InspectJoined finds instructions that begin in one text of a definition and end in another. It returns the joined
+// inspectJoined finds instructions that begin in one text of a definition and end in another. It returns the joined
 // text and the findings, whose offsets refer to the joined text. If there are no findings, it returns "" and nil.
-func (in *Inspector) InspectJoined(whole *SplitText) (text string, found []TextMatch) {
+func (in *Inspector) inspectJoined(whole *splitText) (text string, found []TextMatch) {
 	meets := in.matcher.mayMeetSplit(whole.has)
 	if len(whole.parts) < 2 || !meets && !whole.open {
 		return "", nil

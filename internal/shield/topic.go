@@ -9,7 +9,7 @@ type WordTopic map[uint32]int
 func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	t := WordTopic{}
 	for _, text := range texts {
-		room := in.reader.readText(text[:min(len(text), MaxDefinitionText)])
+		room := in.reader.readText(text[:min(len(text), maxDefinitionText)])
 		for i := range room.all {
 			if h, ok := in.scorer.topicHash(&room.all[i]); ok {
 				t[h]++
@@ -59,12 +59,12 @@ func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 			break
 		}
 	}
-	return FeatureHash(stem[:min(len(stem), 7)]), true
+	return featureHash(stem[:min(len(stem), 7)]), true
 }
 
 // IsOnTopic reports whether a text has topic words and all of them are in the topic.
 func (in *Inspector) IsOnTopic(text string, t WordTopic) bool {
-	room := in.reader.readText(text[:min(len(text), MaxDefinitionText)])
+	room := in.reader.readText(text[:min(len(text), maxDefinitionText)])
 	defer in.reader.releaseBuffer(room)
 	known := false
 	for i := range room.all {
