@@ -76,6 +76,8 @@ type Caller struct {
 	Session string
 	// Thread and Run are the ids of the thread and of the run that an agent's call belongs to; empty for other callers.
 	Thread, Run string
+	// Agent is what the session of an agent permits; nil for other callers. A script that the agent started has it too.
+	Agent *AgentRights
 	// Dir is the absolute path of the directory that the caller works in; empty if it is unknown. Relative paths in
 	// calls to Drawbridge's own tools are resolved against Dir.
 	Dir string

@@ -351,3 +351,12 @@ func newExitPlanCard(deck.Context) (drawbridge.Card, error) {
 		return Answer[exitPlanOutput]{Text: in.Plan, Value: exitPlanOutput{true, in.Plan}}, nil
 	}), nil
 }
+
+// HarmlessTools returns the names of the cards that are not read-only but change nothing outside their session. What a
+// script or another agent does is decided call by call.
+func HarmlessTools() []string {
+	return []string{"todo", "todo_set", "memory", "task", RunPythonName}
+}
+
+// EditTools returns the names of the cards that change files.
+func EditTools() []string { return []string{"edit", "write"} }

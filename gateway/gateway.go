@@ -330,6 +330,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		Guards: slices.Concat(guards.All(guards.Dependencies{
 			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, OwnTools: &g.toolGuard, Limiter: g.shared.callLimiter,
 			ServerRate: g.serverTable.Rate,
+			Agent:      guards.AgentGuard{Harmless: cards.HarmlessTools(), Edits: cards.EditTools()},
 		}), c.Guards),
 	})
 	if err != nil {

@@ -127,7 +127,8 @@ func (d *ApprovalQueue) announce(r deck.ApprovalRequest, a store.PendingApproval
 		return
 	}
 	until := time.Now().Add(d.timeout())
-	if o, ok := r.Call.Peer.(ApprovalObserver); ok && r.Call.Caller.Kind == drawbridge.Author {
+	if o, ok := r.Call.Peer.(ApprovalObserver); ok &&
+		(r.Call.Caller.Kind == drawbridge.Author || r.Call.Caller.Agent != nil) { // the session of the user shows it
 		o.ApprovalPending(a.ID, until, shown)
 	} else if d.Announce != nil {
 		d.Announce(notify.Approval{ID: a.ID, Tool: shown.Card, Server: shown.Server, Caller: shown.Caller,

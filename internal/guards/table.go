@@ -11,6 +11,8 @@ type Dependencies struct {
 	OwnFiles *OwnFileGuard
 	OwnTools *OwnToolGuard
 	Limiter  *CallLimiter
+	// Agent needs no Rules.
+	Agent AgentGuard
 	// ServerRate returns the rate limit of a server.
 	ServerRate func(drawbridge.ServerID) ServerRate
 }
@@ -33,6 +35,8 @@ func Table() []Registration {
 			func(d Dependencies) deck.Guard { return d.OwnFiles }},
 		{"own-tools", "calls of Drawbridge's own tools by clients that may not, or with a path outside their directories",
 			func(d Dependencies) deck.Guard { return d.OwnTools }},
+		{"agent", "calls of Drawbridge's own agent that its session does not permit, or wants a person to approve",
+			func(d Dependencies) deck.Guard { d.Agent.Rules = d.Rules; return d.Agent }},
 		{"rate", "calls over a quota or a rate limit, and repeated identical calls",
 			func(d Dependencies) deck.Guard { return d.Limiter.Guard(d.ServerRate) }},
 	}

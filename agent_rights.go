@@ -1,0 +1,48 @@
+package drawbridge
+
+import "path"
+
+// A PermissionMode is what a session of an agent may do without asking its person. The user's own rules hold in every
+// mode: a mode never allows what a rule denies.
+type PermissionMode string
+
+// The permission modes.
+const (
+	// AskFirst asks before each call that may change something, unless a rule or an earlier answer allows it.
+	AskFirst PermissionMode = "default"
+	// AcceptEdits does not ask before edits of files in the working directory.
+	AcceptEdits PermissionMode = "acceptEdits"
+	// PlanOnly refuses each call that may change something.
+	PlanOnly PermissionMode = "plan"
+	// Bypass asks only where a rule says that a person must be asked.
+	Bypass PermissionMode = "bypass"
+)
+
+// AgentRights is what a session permits to one of its agents, or to a script that the agent started. It only narrows
+// the rights of the caller.
+type AgentRights struct {
+	Mode PermissionMode
+	// Tools has one element for each agent from the session's own agent down to this one, and one for a script. An
+	// element has the patterns of the tools that its holder may call, such as "github__*"; nil permits all. A tool must
+	// match a pattern of every element.
+	Tools [][]string
+}
+
+// Permits reports whether the patterns permit a tool. A pattern that is not valid permits nothing.
+func (r *AgentRights) Permits(tool CardName) bool {
+	for _, patterns := range r.Tools {
+		if patterns != nil && !matchesAny(patterns, string(tool)) {
+			return false
+		}
+	}
+	return true
+}
+
+func matchesAny(patterns []string, name string) bool {
+	for _, p := range patterns {
+		if ok, err := path.Match(p, name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
