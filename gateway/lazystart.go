@@ -120,6 +120,13 @@ func (s *lazyStarter) waitBeforeList(ctx context.Context) {
 	s.listRequestedOnce.Do(func() { close(s.listRequested) })
 }
 
+// waitForNew waits until the servers that were never listed have been started once, successfully or not, or until ctx
+// ends. It allows the other servers to start.
+func (s *lazyStarter) waitForNew(ctx context.Context) {
+	s.listRequestedOnce.Do(func() { close(s.listRequested) })
+	s.awaitFirstAttempts(ctx, s.neverTried)
+}
+
 // awaitFirstAttempts waits until the first attempt of this process to mount each of the servers has ended, or until ctx
 // ends.
 func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.ServerID) {
