@@ -28,12 +28,12 @@ type AgentOptions struct {
 	Elicitation, Sampling bool
 	// Scopes limit the rights of the agent; nil means those of the owner.
 	Scopes []drawbridge.Scope
-	// OwnTools reports whether one of Drawbridge's own tools is offered; nil offers all. NoServers offers no tools of
-	// servers.
-	OwnTools  func(name string) bool
+	// OwnTools are the names of Drawbridge's own tools that are offered, in any case, without regard to "_" and "-"; nil
+	// offers all. NoServers offers no tools of servers.
+	OwnTools  []string
 	NoServers bool
 	// AnswerApproval stores a person's answer to an approval request; nil stores it for the one call.
-	AnswerApproval func(ctx context.Context, a agent.Answer) error
+	AnswerApproval func(ctx context.Context, a agent.Answer) error `json:"-"`
 }
 
 // AgentTools are the tools of a gateway for one session of an agent. All calls go through the deck, as those of clients
@@ -95,7 +95,14 @@ func (t *AgentTools) offers(spec drawbridge.Spec) bool {
 	if spec.Server != "" {
 		return !t.o.NoServers
 	}
-	return t.o.OwnTools == nil || t.o.OwnTools(spec.Tool)
+	return t.o.OwnTools == nil || slices.ContainsFunc(t.o.OwnTools, func(name string) bool {
+		return plainName(name) == plainName(spec.Tool)
+	})
+}
+
+// plainName returns a name in lower case without "_" and "-".
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
 // Brief implements [agent.Tools].

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -24,6 +25,10 @@ const (
 	ProgressEvent EventKind = "progress"
 	// ApprovalEvent means that the call waits for the approval of a person.
 	ApprovalEvent EventKind = "approval"
+	// AgentOpenEvent means that the session of an agent is open.
+	AgentOpenEvent EventKind = "agent-open"
+	// AgentCallEvent reports something about a call of an agent.
+	AgentCallEvent EventKind = "agent-call"
 )
 
 // An Event reports what a request waits for.
@@ -40,6 +45,8 @@ type Event struct {
 	Progress *Progress `json:"progress,omitempty"`
 	// Approval is set for an ApprovalEvent: the call that waits.
 	Approval *Approval `json:"approval,omitempty"`
+	// Update is set for an AgentCallEvent.
+	Update *agent.CallUpdate `json:"update,omitempty"`
 }
 
 // Progress is the progress of a tool. Total is 0 if the server sent no total.

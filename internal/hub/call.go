@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
@@ -92,11 +93,18 @@ func (h *hub) sendCall(ctx context.Context, said hello, l *lineConn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h.cancelAtClose(l, cancel)
-	result, err := command.Run(ctx, t.gateway, said.Dir, *said.Request, func(e command.Event) {
+	var write sync.Mutex // calls of an agent send events side by side
+	event := func(e command.Event) {
+		write.Lock()
+		defer write.Unlock()
 		if l.writeJSON(callLine{Event: &e}) != nil {
 			cancel() // the peer is gone
 		}
-	})
+	}
+	result, ok, err := h.agents.Run(ctx, t.gateway, *said.Request, event)
+	if !ok {
+		result, err = command.Run(ctx, t.gateway, said.Dir, *said.Request, event)
+	}
 	if err != nil {
 		err = l.writeJSON(callLine{Fault: command.EncodeFault(err)})
 	} else {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
@@ -27,6 +28,7 @@ type hub struct {
 
 	// attachMu is locked while a gateway is looked up, opened, reloaded or closed.
 	attachMu    sync.Mutex
+	agents      command.AgentSessions
 	serving     sync.WaitGroup // connections, and the hub's own client
 	gatewayRuns sync.WaitGroup // Run of the gateways
 

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/command"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+)
+
+// agentTools are the tools of an agent's session: those of the hub, or of a gateway of this process.
+type agentTools struct {
+	a       *app
+	session string
+	// local is nil for the hub.
+	local *gateway.AgentTools
+
+	// mu guards approvals: the IDs of questions that are approval requests.
+	mu        sync.Mutex
+	approvals map[string]bool
+}
+
+var _ agent.Tools = (*agentTools)(nil)
+
+// withAgentTools calls work with the tools for a session. They are those of the hub; if no hub runs, or own is set, they
+// are those of a gateway of this process.
+func (a *app) withAgentTools(ctx context.Context, session string, o gateway.AgentOptions, own bool,
+	work func(ctx context.Context, tools agent.Tools) error) error {
+	t := &agentTools{a: a, session: session, approvals: map[string]bool{}}
+	if !own {
+		err := t.atHub(ctx, o, work)
+		if !errors.Is(err, hub.ErrNoHub) {
+			return err
+		}
+	}
+	g, err := a.openGateway(ctx, func(c *gateway.Config) { c.LeaveStatus = a.hubRuns() })
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	return a.withRunningGateway(ctx, g, func(ctx context.Context) error {
+		t.local = g.AgentTools(session, o)
+		defer t.local.Close()
+		return work(ctx, t)
+	})
+}
+
+// atHub opens the session at the hub and calls work. The error is hub.ErrNoHub if work was not called.
+func (t *agentTools) atHub(ctx context.Context, o gateway.AgentOptions, work func(context.Context, agent.Tools) error) error {
+	request, err := command.NewRequest(command.MethodAgentOpen, command.AgentParams{Session: t.session, Options: o})
+	if err != nil {
+		return err
+	}
+	hold, release := context.WithCancel(ctx)
+	opened, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := hub.Call(hold, t.a.hubOptions(), request, func(e command.Event) {
+			if e.Kind == command.AgentOpenEvent {
+				close(opened)
+			}
+		})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		release()
+		return err
+	case <-opened:
+	}
+	err = work(ctx, t)
+	release()
+	<-ended // the hub closes the session
+	return err
+}
+
+// do sends a request of the session to the hub.
+func (t *agentTools) do(ctx context.Context, method string, p command.AgentParams, update func(agent.CallUpdate),
+	result any) error {
+	p.Session = t.session
+	request, err := command.NewRequest(method, p)
+	if err != nil {
+		return err
+	}
+	raw, err := hub.Call(ctx, t.a.hubOptions(), request, func(e command.Event) {
+		if e.Update != nil && update != nil {
+			update(*e.Update)
+		}
+	})
+	if err != nil {
+		if errors.Is(err, hub.ErrNoHub) {
+			return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: "reach the hub",
+				Err: errors.New("the hub has ended"), Next: "start the session again; it goes on where it was"}
+		}
+		return err
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, result)
+}
+
+// Brief implements [agent.Tools].
+func (t *agentTools) Brief(ctx context.Context, who agent.Identity) (b agent.Briefing, err error) {
+	if t.local != nil {
+		return t.local.Brief(ctx, who)
+	}
+	err = t.do(ctx, command.MethodAgentBrief, command.AgentParams{Who: who}, nil, &b)
+	return b, err
+}
+
+// Select implements [agent.Tools].
+func (t *agentTools) Select(ctx context.Context, who agent.Identity, text string, known []drawbridge.CardName) (
+	all []drawbridge.ToolDefinition, err error) {
+	if t.local != nil {
+		return t.local.Select(ctx, who, text, known)
+	}
+	err = t.do(ctx, command.MethodAgentSelect, command.AgentParams{Who: who, Text: text, Known: known}, nil, &all)
+	return all, err
+}
+
+// Call implements [agent.Tools].
+func (t *agentTools) Call(ctx context.Context, who agent.Identity, call drawbridge.ToolCall,
+	update func(agent.CallUpdate)) (out agent.CallOutcome, err error) {
+	noted := func(u agent.CallUpdate) {
+		if q := u.Question; q != nil && (q.Kind == agent.AskApproval || q.Kind == agent.AskScript) {
+			t.mu.Lock()
+			t.approvals[q.ID] = true
+			t.mu.Unlock()
+		}
+		update(u)
+	}
+	if t.local != nil {
+		return t.local.Call(ctx, who, call, noted)
+	}
+	err = t.do(ctx, command.MethodAgentCall, command.AgentParams{Who: who, Call: call}, noted, &out)
+	return out, err
+}
+
+// Answer implements [agent.Tools].
+func (t *agentTools) Answer(ctx context.Context, answer agent.Answer) error {
+	t.mu.Lock()
+	approval := t.approvals[answer.ID]
+	delete(t.approvals, answer.ID)
+	t.mu.Unlock()
+	switch {
+	case approval:
+		var scope admin.GrantScope
+		if answer.Allow && answer.Always {
+			scope = admin.GrantScope{Session: true, AnyArguments: true}
+		}
+		return t.a.adminService().AnswerApproval(ctx, answer.ID, answer.Allow, scope)
+	case t.local != nil:
+		return t.local.Answer(ctx, answer)
+	}
+	return t.do(ctx, command.MethodAgentAnswer, command.AgentParams{Answer: answer}, nil, nil)
+}
