@@ -106,6 +106,7 @@ hosts: $(HOSTS)/node_modules/.package-lock.json ## whole turns in Codex, Gemini 
 bench: ## the numbers, each beside its control, with bar and verdict
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$|^TestDeckNumbers$$' ./test/bench
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestForcedKills$$' ./test/attack
+	$(GO) test -tags bench -count=1 -timeout 10m -v -run '^TestKilled$$|^TestTimeOfATurn$$|^TestLargeResult$$' ./agent
 
 bench-smoke:
 	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$|^TestCallPath$$' ./test/bench

@@ -1,6 +1,7 @@
 package drawbridge
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -56,6 +57,45 @@ type ToolCall struct {
 	// Provider is the object that only the provider of the model understands; see [Thinking.Provider].
 	Provider json.RawMessage `json:"provider,omitempty"`
 	Model    string          `json:"model,omitempty"`
+}
+
+// toolCallJSON is the JSON form of a ToolCall.
+type toolCallJSON struct {
+	ID        string          `json:"id"`
+	Name      CardName        `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Invalid has the arguments if they are not valid JSON.
+	Invalid  string          `json:"invalidArguments,omitempty"`
+	Provider json.RawMessage `json:"provider,omitempty"`
+	Model    string          `json:"model,omitempty"`
+}
+
+// MarshalJSON returns c as a JSON object. Arguments that are not valid JSON become the string member
+// "invalidArguments".
+func (c ToolCall) MarshalJSON() ([]byte, error) {
+	form := toolCallJSON{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider, Model: c.Model}
+	if len(c.Arguments) > 0 && !json.Valid(c.Arguments) {
+		form.Arguments, form.Invalid = nil, string(c.Arguments)
+	}
+	// The encoder that calls MarshalJSON decides about "<" and "&".
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(form)
+	return b.Bytes(), err
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (c *ToolCall) UnmarshalJSON(data []byte) error {
+	var form toolCallJSON
+	if err := json.Unmarshal(data, &form); err != nil {
+		return err
+	}
+	*c = ToolCall{ID: form.ID, Name: form.Name, Arguments: form.Arguments, Provider: form.Provider, Model: form.Model}
+	if form.Invalid != "" {
+		c.Arguments = json.RawMessage(form.Invalid)
+	}
+	return nil
 }
 
 // A ToolResult is the answer to a ToolCall as the model sees it.

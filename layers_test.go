@@ -183,6 +183,7 @@ func TestLayerRules(t *testing.T) {
 		{"internal/cli", module + "/internal/store", false},
 		{"agent", module + "/deck", false},
 		{"agent", module, true},
+		{"agent", module + "/internal/safetext", false},
 		{"ledger", "os", false},
 		{"ledger", "net/netip", true},
 		{"internal/process", "os/exec", true},

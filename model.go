@@ -83,6 +83,8 @@ type ModelResponse struct {
 	Usage   ModelUsage
 	// Model is the model that answered, as "provider/name". It differs from the requested one after a fallback.
 	Model string
+	// Price is the price of Model after a fallback. The zero value means the price of the requested model.
+	Price ModelPrice
 }
 
 // A ModelUsage counts the tokens of one or more answers. Input includes CacheRead and CacheWrite.
@@ -122,6 +124,9 @@ func (i ModelInfo) String() string { return i.Provider + "/" + i.Name }
 type ModelPrice struct {
 	Input, Output, CacheRead, CacheWrite float64
 }
+
+// IsKnown reports whether p has a price of input tokens and one of output tokens.
+func (p ModelPrice) IsKnown() bool { return p.Input > 0 && p.Output > 0 }
 
 // Cost returns the price of u in US dollars. Without a price of its own, a cached token costs as much as an input token.
 func (p ModelPrice) Cost(u ModelUsage) float64 {

@@ -21,7 +21,7 @@ const (
 	ThinkingDelta EventKind = "thinking"
 	// ModelRetried: the request to the model is sent again; the text of this turn so far is void. Text is the reason.
 	ModelRetried EventKind = "model_retried"
-	// ToolStarted: a tool is called. Call.
+	// ToolStarted: a tool is called. Call, with the exact arguments. A call that is refused has no such event.
 	ToolStarted EventKind = "tool_started"
 	// ToolProgress: a call advanced. Call (ID and Name only), Progress.
 	ToolProgress EventKind = "tool_progress"
@@ -69,10 +69,12 @@ type CallDetails struct {
 	Server   string `json:"server"`
 	Tool     string `json:"tool"`
 	Provider string `json:"provider,omitempty"`
-	// Structured is the structured content of the result; nil without one.
+	// Structured is the structured content of the result; nil without one, or if it is too large to keep.
 	Structured json.RawMessage `json:"structured,omitempty"`
-	// Unknown reports that the call was sent and that nobody knows whether it took effect.
+	// Unknown reports that the call was sent and that it is not known whether it took effect.
 	Unknown bool `json:"unknown,omitempty"`
+	// Cancelled reports that the run was cancelled before the call ended.
+	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // An Outcome is how a run ended.

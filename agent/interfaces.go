@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"iter"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -18,6 +19,16 @@ type Model interface {
 	Info() drawbridge.ModelInfo
 }
 
+// A History keeps the entries of one session. Its methods may be called from several goroutines.
+type History interface {
+	// ID returns the ID of the session.
+	ID() string
+	// Append writes an entry after all others. When it returns nil, the entry survives the end of the process.
+	Append(ctx context.Context, e Entry) error
+	// Entries returns the entries in the order in which they were appended.
+	Entries(ctx context.Context) iter.Seq2[Entry, error]
+}
+
 // Tools calls tools for a session. Its methods may be called from several goroutines.
 type Tools interface {
 	// Brief returns what the instructions of the model say about the tools. It waits for servers that were never listed
@@ -27,9 +38,10 @@ type Tools interface {
 	// has seen in this session; they come first, in the same order, as long as they exist.
 	Select(ctx context.Context, who Identity, text string, known []drawbridge.CardName) ([]drawbridge.ToolDefinition, error)
 	// Call calls one tool. It calls update while the call runs, from any goroutine. The error is a *drawbridge.Fault, or
-	// the cause of ctx's end; see [drawbridge.Fault.Ambiguous].
+	// the cause of ctx's end; see [drawbridge.Fault.Ambiguous]. Server, Tool and Fenced of the outcome count with an error
+	// too. Call returns soon after ctx ends: the session waits for it.
 	Call(ctx context.Context, who Identity, call drawbridge.ToolCall, update func(CallUpdate)) (CallOutcome, error)
-	// Answer gives a person's answer to a question of a call that waits; see [CallUpdate.Question].
+	// Answer passes a person's answer to a call that waits; see [CallUpdate.Question].
 	Answer(ctx context.Context, a Answer) error
 }
 
@@ -65,6 +77,8 @@ const (
 
 // A Briefing is what the model is told about the tools.
 type Briefing struct {
+	// Own are the names of the tools that belong to no server.
+	Own []drawbridge.CardName
 	// Servers are the mounted servers, in the order of the configuration.
 	Servers []ServerBriefing
 	// Dir is the working directory.
@@ -104,8 +118,9 @@ type CallUpdate struct {
 
 // Progress is how far a call is. Total is 0 if it is not known.
 type Progress struct {
-	Progress, Total float64
-	Message         string
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total,omitempty"`
+	Message  string  `json:"message,omitempty"`
 }
 
 // A QuestionKind is what a person is asked.
@@ -125,27 +140,38 @@ const (
 
 // A Question waits for a person's answer.
 type Question struct {
-	ID   string
-	Kind QuestionKind
+	ID   string       `json:"id"`
+	Kind QuestionKind `json:"kind"`
 	// Server and Tool name what asks.
-	Server, Tool string
+	Server string `json:"server,omitempty"`
+	Tool   string `json:"tool,omitempty"`
 	// Reason says why a person is asked.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Arguments are the arguments of the call, with secrets redacted; for other kinds, the params of the server.
-	Arguments json.RawMessage
+	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Message is a text for the person, such as the table of a script's effects or the text of a server.
-	Message string
+	Message string `json:"message,omitempty"`
 	// URL is the address of a page, for AskURL.
-	URL string
+	URL string `json:"url,omitempty"`
 }
 
 // An Answer answers a Question or a TaskRequest.
 type Answer struct {
-	ID string
+	ID string `json:"id"`
 	// Allow reports the person's yes. Always asks for a grant for equal calls in this session.
-	Allow, Always bool
-	// Content is the content of a form, or the result of a sampling request or of a task.
-	Content json.RawMessage
+	Allow  bool `json:"allow"`
+	Always bool `json:"always,omitempty"`
+	// Content is the content of a form, or the result of a sampling request or of a task; see [TaskReport].
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// A TaskReport is the content of the Answer to a TaskRequest.
+type TaskReport struct {
+	// Report is the last text of the sub-agent.
+	Report string `json:"report"`
+	// Outcome is how its run ended; empty if it did not begin. Error says why it did not complete.
+	Outcome Outcome `json:"outcome,omitempty"`
+	Error   string  `json:"error,omitempty"`
 }
 
 // A TaskRequest asks for a sub-agent.
