@@ -59,20 +59,15 @@ type Identity struct {
 	Depth int
 }
 
-// A PermissionMode is what a session may do without asking its person. The user's own rules hold in every mode: a mode
-// never allows what a rule denies.
-type PermissionMode string
+// A PermissionMode is what a session may do without asking its person; see [drawbridge.PermissionMode].
+type PermissionMode = drawbridge.PermissionMode
 
 // The permission modes.
 const (
-	// AskFirst asks before each call that may change something, unless a rule or an earlier answer allows it.
-	AskFirst PermissionMode = "default"
-	// AcceptEdits does not ask before edits of files in the working directory.
-	AcceptEdits PermissionMode = "acceptEdits"
-	// PlanOnly refuses each call that may change something.
-	PlanOnly PermissionMode = "plan"
-	// Bypass asks only where a rule says that a person must be asked.
-	Bypass PermissionMode = "bypass"
+	AskFirst    = drawbridge.AskFirst
+	AcceptEdits = drawbridge.AcceptEdits
+	PlanOnly    = drawbridge.PlanOnly
+	Bypass      = drawbridge.Bypass
 )
 
 // A Briefing is what the model is told about the tools.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -86,7 +87,7 @@ func (t *AgentTools) callerOf(who agent.Identity) drawbridge.Caller {
 	if who.Agent != "" {
 		c.Run += "/" + who.Agent
 	}
-	c.Agent = &drawbridge.AgentRights{Mode: drawbridge.PermissionMode(who.Mode), Tools: who.Tools}
+	c.Agent = &drawbridge.AgentRights{Mode: who.Mode, Tools: who.Tools}
 	return c
 }
 
@@ -345,6 +346,9 @@ func (agentDelegate) RunTask(ctx context.Context, call drawbridge.Call, objectiv
 	answer, err := peer.Request(ctx, methodAgentTask, rawjson.Apply(nil, rawjson.Put(rawjson.Quote(objective), "objective")))
 	if err != nil {
 		return "", err
+	}
+	if why := rawjson.GetString(answer, "error"); why != "" {
+		return "", cards.ToolError("The task was not completed: " + why + "\n" + rawjson.GetString(answer, "report"))
 	}
 	return rawjson.GetString(answer, "report"), nil
 }

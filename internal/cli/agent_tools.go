@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"golang.org/x/sync/errgroup"
 )
 
 // agentTools are the tools of an agent's session: those of the hub, or of a gateway of this process.
@@ -23,7 +24,7 @@ type agentTools struct {
 
 	// mu guards approvals: the IDs of questions that are approval requests.
 	mu        sync.Mutex
-	approvals map[string]bool
+	approvals map[string]agent.QuestionKind
 }
 
 var _ agent.Tools = (*agentTools)(nil)
@@ -32,7 +33,7 @@ var _ agent.Tools = (*agentTools)(nil)
 // are those of a gateway of this process.
 func (a *app) withAgentTools(ctx context.Context, session string, o gateway.AgentOptions, own bool,
 	work func(ctx context.Context, tools agent.Tools) error) error {
-	t := &agentTools{a: a, session: session, approvals: map[string]bool{}}
+	t := &agentTools{a: a, session: session, approvals: map[string]agent.QuestionKind{}}
 	if !own {
 		err := t.atHub(ctx, o, work)
 		if !errors.Is(err, hub.ErrNoHub) {
@@ -58,24 +59,27 @@ func (t *agentTools) atHub(ctx context.Context, o gateway.AgentOptions, work fun
 		return err
 	}
 	hold, release := context.WithCancel(ctx)
-	opened, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
+	defer release()
+	opened := make(chan struct{})
+	var holding errgroup.Group
+	ended := make(chan struct{})
+	holding.Go(func() error {
+		defer close(ended)
 		_, err := hub.Call(hold, t.a.hubOptions(), request, func(e command.Event) {
 			if e.Kind == command.AgentOpenEvent {
 				close(opened)
 			}
 		})
-		ended <- err
-	}()
-	select {
-	case err := <-ended:
-		release()
 		return err
+	})
+	select {
+	case <-ended:
+		return holding.Wait()
 	case <-opened:
 	}
 	err = work(ctx, t)
 	release()
-	<-ended // the hub closes the session
+	_ = holding.Wait() // the session was cancelled
 	return err
 }
 
@@ -130,7 +134,7 @@ func (t *agentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 	noted := func(u agent.CallUpdate) {
 		if q := u.Question; q != nil && (q.Kind == agent.AskApproval || q.Kind == agent.AskScript) {
 			t.mu.Lock()
-			t.approvals[q.ID] = true
+			t.approvals[q.ID] = q.Kind
 			t.mu.Unlock()
 		}
 		update(u)
@@ -145,14 +149,14 @@ func (t *agentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 // Answer implements [agent.Tools].
 func (t *agentTools) Answer(ctx context.Context, answer agent.Answer) error {
 	t.mu.Lock()
-	approval := t.approvals[answer.ID]
+	kind := t.approvals[answer.ID]
 	delete(t.approvals, answer.ID)
 	t.mu.Unlock()
 	switch {
-	case approval:
+	case kind != "":
 		var scope admin.GrantScope
 		if answer.Allow && answer.Always {
-			scope = admin.GrantScope{Session: true, AnyArguments: true}
+			scope = admin.GrantScope{Session: true, AnyArguments: kind == agent.AskApproval}
 		}
 		return t.a.adminService().AnswerApproval(ctx, answer.ID, answer.Allow, scope)
 	case t.local != nil:

@@ -59,7 +59,7 @@ func (s *shape) limits() []limit {
 	function, file, wide := largest(s.functions), largest(s.files), largest(s.interfaces)
 	libraries, once := s.libraries()
 	return []limit{
-		{name: "packages of the program", value: float64(len(s.programPackages())), bound: 56},
+		{name: "packages of the program", value: float64(len(s.programPackages())), bound: 55},
 		{name: "library packages with one importer", value: share(len(once), len(libraries)), bound: 50, percent: true,
 			where: some(once)},
 		{name: "packages importable from outside", value: float64(len(s.importable())), bound: 12,
