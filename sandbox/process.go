@@ -59,13 +59,16 @@ func (s *starter) close() {
 // maxPause is for how long the clock of a run may stand still in all.
 const maxPause = time.Hour
 
-// A workerProcess is a worker, seen from the program.
+// A workerProcess is a worker, seen from the program. It is a process of its own, or a goroutine of this one.
 type workerProcess struct {
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
-	buffer  []byte
-	log     *slog.Logger
+	in  io.WriteCloser
+	out *bufio.Reader
+	// kill ends the worker, also while it runs a script. wait waits for its end.
+	kill, wait func()
+	// pid is the ID of its process; 0 for a goroutine.
+	pid    int
+	buffer []byte
+	log    *slog.Logger
 	// owner is the owner of the scripts that it runs, and runs is the number of them. broken reports that it can run no
 	// more.
 	owner     string
@@ -103,7 +106,13 @@ func (s *starter) start(ctx context.Context, setup EngineSetup, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
 	}
-	p := &workerProcess{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), log: log}
+	return awaitReady(ctx, &workerProcess{in: in, out: bufio.NewReaderSize(out, 64<<10), log: log, pid: c.Process.Pid,
+		kill: func() { _ = c.Process.Kill() }, // it may have ended
+		wait: func() { _ = c.Wait() }})        // it was killed
+}
+
+// awaitReady waits until a worker that was started can run scripts.
+func awaitReady(ctx context.Context, p *workerProcess) (*workerProcess, error) {
 	stop := context.AfterFunc(ctx, p.kill)
 	kind, payload, err := readFrame(p.out)
 	if !stop() && ctx.Err() != nil {
@@ -137,13 +146,11 @@ func isEndedError(err error) bool {
 	return ok
 }
 
-func (p *workerProcess) kill() { _ = p.command.Process.Kill() } // it may have ended
-
 // close ends the worker and waits for it.
 func (p *workerProcess) close() {
 	p.kill()
 	_ = p.in.Close()
-	_ = p.command.Wait() // it was killed
+	p.wait()
 }
 
 // run runs one script. The run ends with ctx, and also with life. The worker is broken after anything but a regular end.
