@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +125,28 @@ func TestBudgetOfFailedRequests(t *testing.T) {
 		_, _ = open(t, agent.Options{Model: model, Budget: b}).Run(t.Context(), prompt("x"), nil)
 		if used := b.Used(); (used.Tokens > 0) != tt.counted {
 			t.Errorf("%s: %+v", tt.name, used)
+		}
+	}
+}
+
+// TestPriceOfAFallback holds what an answer costs that another model wrote.
+func TestPriceOfAFallback(t *testing.T) {
+	for _, tt := range []struct {
+		price drawbridge.ModelPrice
+		cost  float64
+		told  bool
+	}{
+		{drawbridge.ModelPrice{}, 0.0002, true},
+		{drawbridge.ModelPrice{Input: 2, Output: 20}, 0.0004, false},
+	} {
+		answer := says("x")
+		answer.Model, answer.Price = "other/model", tt.price
+		model := answers(answer)
+		model.info.Price = price
+		s := open(t, agent.Options{Model: model, Budget: agent.NewBudget(agent.Amount{Dollars: 1})})
+		result, events := run(t, s, "x", agent.Completed)
+		if diff := result.Cost - tt.cost; diff > 1e-12 || diff < -1e-12 || slices.Contains(kinds(events), agent.Notice) != tt.told {
+			t.Errorf("the cost is %g, the events are %v", result.Cost, kinds(events))
 		}
 	}
 }

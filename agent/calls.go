@@ -115,7 +115,7 @@ func (c *conversation) check(call drawbridge.ToolCall, offered []drawbridge.Card
 		known = known || name == call.Name
 	}
 	if !known {
-		problem = fmt.Sprintf("Error: This session exposes no tool called %q.", call.Name)
+		problem = fmt.Sprintf("Error: This session exposes no tool called %q.", oneLine(string(call.Name)))
 		if near := nearestNames(call.Name, offered); len(near) > 0 {
 			problem += " The nearest names are: " + strings.Join(near, ", ") + "."
 		}

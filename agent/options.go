@@ -69,7 +69,6 @@ func New(ctx context.Context, o Options) (*Session, error) {
 		s.settings = s.settings.merge(change)
 	}
 	s.settings.Model = o.Model.Info().String()
-	s.told = s.settings.Mode
 	return s, nil
 }
 

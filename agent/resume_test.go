@@ -76,6 +76,43 @@ func TestResumeAfterEachEntry(t *testing.T) {
 	}
 }
 
+// TestResumeWithSubAgents continues a session with a sub-agent from each prefix of its history: each call on record,
+// those of the sub-agent too, has one result then.
+func TestResumeWithSubAgents(t *testing.T) {
+	whole := agent.NewMemoryHistory()
+	model := of(map[string][]drawbridge.ModelResponse{"go": {calls(`task {"objective":"sub"}`), says("end")},
+		"sub": {calls("echo", "echo"), says("report")}})
+	run(t, open(t, agent.Options{Model: model, Tools: taskBox("echo"), History: whole}), "go", agent.Completed)
+	all := entries(t, whole)
+	for n := 1; n <= len(all); n++ {
+		history := agent.NewMemoryHistory()
+		for _, e := range all[:n] {
+			if err := history.Append(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, agent.Options{Model: answers(says("x")), Tools: taskBox("echo"), History: history})
+		results := map[string]int{}
+		for i, e := range entries(t, history) {
+			switch {
+			case e.Kind == agent.CallEntry:
+				results[e.Agent+" "+e.Call.ID]--
+			case e.Kind == agent.ResultEntry:
+				results[e.Agent+" "+e.Result.CallID]++
+				if e.Details.Unknown != (i >= n) && e.Result.Text != "This call was not made: the program ended before." {
+					t.Errorf("%d entries: a result is %+v, %+v", n, e.Result, e.Details)
+				}
+			}
+		}
+		for call, count := range results {
+			if count < 0 {
+				t.Errorf("%d entries: the call %q has no result", n, call)
+			}
+		}
+		run(t, s, "next", agent.Completed)
+	}
+}
+
 // TestResumedSettings holds which settings a history restores.
 func TestResumedSettings(t *testing.T) {
 	history := agent.NewMemoryHistory()

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,6 +141,16 @@ func TestApprovalShowsTheArguments(t *testing.T) {
 	}
 }
 
+// strictHistory writes nothing after the end of a context.
+type strictHistory struct{ agent.History }
+
+func (h strictHistory) Append(ctx context.Context, e agent.Entry) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return h.History.Append(ctx, e)
+}
+
 // TestCancelReachesTheTool cancels a run while one call runs and another waits for it.
 func TestCancelReachesTheTool(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -155,7 +167,7 @@ func TestCancelReachesTheTool(t *testing.T) {
 	}}
 	nine := slices.Repeat([]string{"echo"}, 9) // one more than run at the same time
 	model := answers(calls(nine...), says("later"))
-	history := agent.NewMemoryHistory()
+	history := strictHistory{agent.NewMemoryHistory()}
 	s := open(t, agent.Options{Model: model, Tools: tools, History: history})
 	go func() {
 		for range 8 {
@@ -224,6 +236,7 @@ func TestQueue(t *testing.T) {
 		drawbridge.ModelResponse, error) {
 		if n < 2 {
 			s.Queue(prompt(fmt.Sprint("more ", n)))
+			s.Queue(prompt("and more"))
 		}
 		return inner(ctx, n, r, on)
 	}
@@ -233,7 +246,8 @@ func TestQueue(t *testing.T) {
 	for _, m := range model.requests[2].Messages {
 		seen = append(seen, string(m.Role)+" "+m.Text())
 	}
-	want := []string{"user x", "assistant ", "user ", "user more 0", "assistant first", "user more 1"}
+	want := []string{"user x", "assistant ", "user ", "user more 0", "user and more", "assistant first",
+		"user more 1", "user and more"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -347,6 +361,38 @@ func TestProgress(t *testing.T) {
 	})
 	if diff := cmp.Diff([]agent.Progress{{Progress: 1, Total: 2, Message: "half"}}, got); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+}
+
+// TestEventsComeOneAtATime has calls that report progress at the same time, and a receiver that uses the session.
+func TestEventsComeOneAtATime(t *testing.T) {
+	tools := &box{call: func(_ context.Context, _ agent.Identity, _ drawbridge.ToolCall, update func(agent.CallUpdate)) (
+		agent.CallOutcome, error) {
+		for n := range 100 {
+			update(agent.CallUpdate{Progress: &agent.Progress{Progress: float64(n)}})
+		}
+		return textOutcome("x"), nil
+	}}
+	model := answers(calls(slices.Repeat([]string{"echo"}, 8)...), says("done"))
+	s := open(t, agent.Options{Model: model, Tools: tools})
+	var inside atomic.Int32
+	last := map[string]float64{}
+	_, err := s.Run(t.Context(), prompt("x"), func(e agent.Event) {
+		if inside.Add(1) != 1 {
+			t.Error("two events at the same time")
+		}
+		runtime.Gosched()
+		s.Snapshot()
+		if e.Kind == agent.ToolProgress {
+			if before, ok := last[e.Call.ID]; ok && e.Progress.Progress <= before {
+				t.Errorf("the progress %v follows %v", e.Progress.Progress, before)
+			}
+			last[e.Call.ID] = e.Progress.Progress
+		}
+		inside.Add(-1)
+	})
+	if err != nil || len(last) != 8 {
+		t.Error(err, last)
 	}
 }
 

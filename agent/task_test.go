@@ -184,11 +184,12 @@ func TestCancelReachesSubAgents(t *testing.T) {
 func TestRightsOnlyNarrow(t *testing.T) {
 	names := []drawbridge.CardName{"fs__read", "fs__write", "github__list", "github__close", "echo"}
 	patterns := []string{"*", "fs__*", "*__read", "g*b__l*t", "echo", "task", "github__close", "nothing", "*_*", "f*e", ""}
+	refusals := 0
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var mu sync.Mutex
 		chains := map[string][][]string{} // of each objective: the patterns of the agents down to it
-		n, refused := 0, 0
+		n := 0
 		model := &script{info: drawbridge.ModelInfo{Provider: "test", Name: "script"}}
 		model.answer = func(_ context.Context, _ int, r drawbridge.ModelRequest, _ func(drawbridge.ModelDelta)) (
 			drawbridge.ModelResponse, error) {
@@ -238,7 +239,7 @@ func TestRightsOnlyNarrow(t *testing.T) {
 		}
 		for _, e := range entries(t, history) {
 			if e.Kind == agent.ResultEntry && strings.Contains(e.Result.Text, "exposes no tool") {
-				refused++
+				refusals++
 			}
 			if e.Kind == agent.AgentEntry {
 				if diff := cmp.Diff(len(chains[e.Text]), len(e.Rights.Tools)); diff != "" {
@@ -246,9 +247,10 @@ func TestRightsOnlyNarrow(t *testing.T) {
 				}
 			}
 		}
-		if n > 3 && refused == 0 && seed < 5 {
-			t.Logf("seed %d refused nothing", seed)
-		}
+	}
+	t.Logf("%d calls were refused", refusals)
+	if refusals < 100 {
+		t.Error("the trees try too little")
 	}
 }
 
