@@ -100,6 +100,10 @@ type Settings struct {
 	Deck DeckSettings
 	// Sandbox configures the tool run_python.
 	Sandbox SandboxSettings
+	// Agent configures Drawbridge's own agent. Providers configures providers of language models, in the order of the
+	// file.
+	Agent     AgentSettings
+	Providers []ModelProvider
 }
 
 // RootURIs returns the URIs of the roots.
@@ -311,7 +315,8 @@ var settingTable = slices.Concat([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, each with an action and tools; with enabled = true they are evaluated after those of policy",
 		func(r *settingsReader, v configfile.Node) error { return r.rules.readAuthorizationTable(v) }},
-}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable, deckSettingTable(), sandboxSettingTable())
+}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable, deckSettingTable(), sandboxSettingTable(),
+	agentSettingTable(), providerSettingTable(), factsSettingTable())
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
@@ -322,6 +327,9 @@ type settingsReader struct {
 	// setAs maps each setting that was read to the name by which the file sets it. The name may be the one of another
 	// program.
 	setAs map[settingName]string
+	// provider and facts are the targets of the settings of a provider and of a model.
+	provider *ModelProvider
+	facts    *ModelFacts
 }
 
 // readTables reads all tables of the file. The error joins a *configfile.Error for each mistake, in the order of the
@@ -330,7 +338,8 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 	var errs []error
 	for _, section := range root.Members {
 		if !isSection(section.Name) {
-			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "serve", "audit", "deck"})
+			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "serve", "audit", "deck", "sandbox", "agent",
+				"models"})
 			if looksLikeRules(section) {
 				errs = append(errs, r.problems[len(r.problems)-1])
 			}
@@ -364,6 +373,10 @@ func (r *settingsReader) readSection(name string, section configfile.Member) err
 		if full == "mcp.servers" {
 			continue // rows are not settings
 		}
+		if full == providersTable {
+			errs = append(errs, r.readModelProviders(m))
+			continue
+		}
 		if isSection(full) {
 			errs = append(errs, r.readSection(full, m))
 			continue
@@ -380,12 +393,17 @@ func (r *settingsReader) readSection(name string, section configfile.Member) err
 		if err == nil {
 			err = known.readValue(r, m.Value)
 		}
-		if _, ok := errors.AsType[*configfile.Error](err); err != nil && !ok {
-			err = configfile.ErrorAt(m.Line, "%s %s", full, err)
-		}
-		errs = append(errs, err)
+		errs = append(errs, mistakeAt(m, full, err))
 	}
 	return errors.Join(errs...)
+}
+
+// mistakeAt returns err as a mistake in the member m, unless it is a mistake already. full is the name of the setting.
+func mistakeAt(m configfile.Member, full string, err error) error {
+	if _, ok := errors.AsType[*configfile.Error](err); err != nil && !ok {
+		return configfile.ErrorAt(m.Line, "%s %s", full, err)
+	}
+	return err
 }
 
 func (r *settingsReader) reportUnknownSetting(m configfile.Member, prefix string, known []string) {

@@ -43,6 +43,14 @@ func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.
 	return llm.CheckModels(ctx, modelOptions(c, s, kept), commands)
 }
 
+// OpenChatModels returns the language models of the settings and of the built-in providers. Of c it uses only LookupEnv
+// and Environ. kept looks up stored secrets. Keys that are found are added to known, which may be nil.
+func OpenChatModels(c Config, s config.Settings, kept secrets.SecretGetter, known *secrets.KnownSecrets) (
+	*llm.ChatModels, error) {
+	return llm.OpenChatModels(llm.ChatOptions{Agent: s.Agent, Providers: s.Providers, LookupEnv: c.LookupEnv,
+		Resolver: &secrets.Resolver{Keychain: kept}, Environ: c.Environ, Known: known})
+}
+
 // ModelStatus returns the status of the models that the search for tools uses.
 func (g *Gateway) ModelStatus() ModelStatus { return g.shared.ModelStatus() }
 

@@ -2,11 +2,13 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -38,16 +40,25 @@ type Endpoint struct {
 	// FindKey returns the key. It is called when the key is first needed, and again after the provider refused the key.
 	// A nil FindKey means no key. The error of FindKey is shown to people and must not contain a secret.
 	FindKey func(ctx context.Context) (drawbridge.Secret, error)
+	// Headers are further headers of each request. Their values are secrets, as the key is.
+	Headers []HeaderFinder
 	// Timeout is the time limit of one request; 0 means 30 seconds.
 	Timeout time.Duration
 	// Transport sends the requests; nil means a default transport.
 	Transport http.RoundTripper
 }
 
+// A HeaderFinder is a header whose value is found when it is first needed. The error of Find must not contain a secret.
+type HeaderFinder struct {
+	Name string
+	Find func(ctx context.Context) (drawbridge.Secret, error)
+}
+
 // An apiClient sends requests to one server.
 type apiClient struct {
 	http    http.Client
 	findKey func(ctx context.Context) (drawbridge.Secret, error)
+	headers []HeaderFinder
 	timeout time.Duration
 
 	mu  sync.Mutex
@@ -63,17 +74,18 @@ func newAPIClient(a Endpoint, base string) (*apiClient, error) {
 		return nil, errors.New("the address must be an https:// URL with a host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("the address must be without user, query and fragment: a key stands in api_key")
-	case u.Scheme == "http" && a.FindKey != nil && !isLocalHost(u.Hostname()):
+	case u.Scheme == "http" && (a.FindKey != nil || len(a.Headers) > 0) && !isLocalHost(u.Hostname()):
 		return nil, errors.New("a key goes over https:// only, but to this machine and its network")
 	}
-	c := &apiClient{findKey: a.FindKey, timeout: a.Timeout}
+	c := &apiClient{findKey: a.FindKey, headers: a.Headers, timeout: a.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
 	c.http.Transport = a.Transport
 	if a.Transport == nil {
 		c.http.Transport = &http.Transport{
-			Proxy: proxyForTLSOnly, TLSHandshakeTimeout: connectTimeout, ForceAttemptHTTP2: true,
+			Proxy: proxyForTLSOnly, DialContext: (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout: connectTimeout, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 4, IdleConnTimeout: 55 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 		}
 	}
@@ -135,6 +147,10 @@ func (c *apiClient) forgetKey() {
 // An apiRequest is one request to a model.
 type apiRequest struct {
 	url string
+	// method is the HTTP method, and accept the accepted content type; empty means POST and JSON.
+	method, accept string
+	// header are further headers.
+	header map[string]string
 	// addKey adds the key to the header; nil sends it as a bearer token.
 	addKey func(h http.Header, key string)
 	body   any
@@ -196,34 +212,11 @@ func shouldRetry(ctx context.Context, answer *ProviderError, err error) bool {
 func (c *apiClient) send(ctx context.Context, a apiRequest, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	key, err := c.apiKey(ctx)
+	resp, err := c.open(ctx, a, body)
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, errors.New("the address is wrong")
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	switch {
-	case key.IsZero():
-	case a.addKey != nil:
-		a.addKey(r.Header, key.Reveal())
-	default:
-		r.Header.Set("Authorization", "Bearer "+key.Reveal())
-	}
-	resp, err := c.http.Do(r)
-	if err != nil {
-		return nil, connectionError(err)
-	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-			c.forgetKey()
-		}
-		return nil, readErrorResponse(resp)
-	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, a.maxResponse+1))
 	switch {
 	case err != nil:
@@ -232,4 +225,58 @@ func (c *apiClient) send(ctx context.Context, a apiRequest, body []byte) ([]byte
 		return nil, errors.New("the answer is too long")
 	}
 	return raw, nil
+}
+
+// open sends a request and returns the response, whose status is 200. The caller closes its body.
+func (c *apiClient) open(ctx context.Context, a apiRequest, body []byte) (*http.Response, error) {
+	r, err := c.newRequest(ctx, a, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, connectionError(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+			c.forgetKey()
+		}
+		return nil, readErrorResponse(resp)
+	}
+	return resp, nil
+}
+
+// newRequest returns a request with the key and the further headers.
+func (c *apiClient) newRequest(ctx context.Context, a apiRequest, body []byte) (*http.Request, error) {
+	key, err := c.apiKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, cmp.Or(a.method, http.MethodPost), a.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("the address is wrong")
+	}
+	if r.Method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", cmp.Or(a.accept, "application/json"))
+	for name, value := range a.header {
+		r.Header.Set(name, value)
+	}
+	switch {
+	case key.IsZero():
+	case a.addKey != nil:
+		a.addKey(r.Header, key.Reveal())
+	default:
+		r.Header.Set("Authorization", "Bearer "+key.Reveal())
+	}
+	for _, h := range c.headers {
+		value, err := h.Find(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("find the header %s: %w", h.Name, err)
+		}
+		r.Header.Set(h.Name, value.Reveal())
+	}
+	return r, nil
 }

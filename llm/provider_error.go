@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // A ProviderError is a provider's error response.
@@ -24,6 +26,10 @@ type ProviderError struct {
 	Code string
 	// Delay is the pause that the provider asks for; 0 if it does not ask for one.
 	Delay time.Duration
+	// mayRetry reports whether the provider says that the request may be sent again; nil if it does not say.
+	mayRetry *bool
+	// body is the start of the response body. It is never shown as it is.
+	body []byte
 }
 
 var _ index.RetryAfterError = (*ProviderError)(nil)
@@ -73,9 +79,42 @@ const (
 // readErrorResponse returns the error of a response whose status is not 200.
 func readErrorResponse(resp *http.Response) *ProviderError {
 	e := &ProviderError{Status: resp.StatusCode, Delay: parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())}
-	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	e.Code = providerErrorCode(raw)
+	if ms, err := strconv.ParseFloat(resp.Header.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
+		e.Delay = time.Duration(ms * float64(time.Millisecond))
+	}
+	if may, err := strconv.ParseBool(resp.Header.Get("X-Should-Retry")); err == nil {
+		e.mayRetry = &may
+	}
+	e.body, _ = io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	e.Code = providerErrorCode(e.body)
+	if d := retryInfoDelay(e.body); e.Delay == 0 && d > 0 {
+		e.Delay = d
+	}
 	return e
+}
+
+// retryInfoDelay returns the pause that an error of a Google API asks for (google.rpc.RetryInfo), or 0.
+func retryInfoDelay(raw []byte) time.Duration {
+	for detail := range rawjson.Elements(errorObject(raw, "details")) {
+		if !strings.HasSuffix(rawjson.GetString(detail, "@type"), "google.rpc.RetryInfo") {
+			continue
+		}
+		d, err := time.ParseDuration(rawjson.GetString(detail, "retryDelay"))
+		if err == nil && d > 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// errorObject returns a member of the object "error" in a response. Some endpoints send the response as an array of
+// one.
+func errorObject(raw []byte, path ...string) json.RawMessage {
+	for first := range rawjson.Elements(raw) {
+		raw = first
+		break
+	}
+	return rawjson.Get(raw, append([]string{"error"}, path...)...)
 }
 
 // parseRetryAfter parses a Retry-After header in seconds or as a date (RFC 9110, section 10.2.3). It returns 0 if the

@@ -151,7 +151,8 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.runCommand(), a.addonCommand(), a.undoCommand(), a.ledgerCommand(), a.versionCommand())
 	root.AddCommand(a.setupCommand(), a.importCommand(), a.connectCommand(), a.disconnectCommand(),
 		a.withSupportTable(a.doctorCommand()), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(),
-		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand())
+		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand(),
+		a.newModelsCommand().command())
 	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand())
 	a.addCompletions(root)
 	return root

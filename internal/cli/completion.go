@@ -27,7 +27,7 @@ func (a *app) addCompletions(root *cobra.Command) {
 		"shield held": {servers, held}, "shield accept": {servers, held}, "shield reject": {servers, held},
 		"shield trust": {servers}, "shield unlock": {servers},
 		"tools show": {tools}, "tools call": {tools}, "policy explain": {tools},
-		"client remove": {a.completeClients},
+		"client remove": {a.completeClients}, "models": {a.completeModelProviders},
 		"addon approve": {a.completeAddons}, "addon reject": {a.completeAddons},
 		"ask show": {a.completePendingCalls}, "ask allow": {a.completePendingCalls},
 		"ask deny": {a.completePendingCalls}, "ask revoke": {a.completeGrants},
@@ -63,6 +63,15 @@ func (a *app) completeAddons(ctx context.Context, _ []string) (ids []string, err
 		}
 	}
 	return ids, err
+}
+
+// completeModelProviders returns the providers of language models: those of the settings and the built-in ones.
+func (a *app) completeModelProviders(ctx context.Context, _ []string) ([]string, error) {
+	models, _, err := a.openChatModels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return models.ProviderNames(), models.Close()
 }
 
 func (a *app) completeServers(ctx context.Context, _ []string) (names []string, err error) {
