@@ -106,6 +106,7 @@ func exitCode(err error) int {
 // flags.
 func NewRootCommand(p Process) *cobra.Command {
 	a := &app{Process: p, statusLine: NewStatusLineWriter(p.Err)}
+	var session agentFlags
 	root := &cobra.Command{
 		Use:   "drawbridge",
 		Short: "One guarded gateway between agents and the tools they may use",
@@ -124,14 +125,10 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildVersion(),
-		Args:          rejectUnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.isFirstRun() {
-				return a.runSetup(cmd.Context(), setupFlags{})
-			}
-			return cmd.Help()
-		},
+		Args:          cobra.ArbitraryArgs,
+		RunE:          func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, session) },
 	}
+	a.addAgentFlags(root, &session)
 	root.SetVersionTemplate("drawbridge {{.Version}}\n")
 	root.SetIn(p.In)
 	root.SetOut(p.Out)

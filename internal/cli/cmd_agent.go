@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/llm"
+	"github.com/oklog/ulid/v2"
+	"github.com/spf13/cobra"
+)
+
+// agentFlags are the flags of the command line for a session of the agent.
+type agentFlags struct {
+	print, interactive, listModels, resumeLast, noTools, own bool
+	model, fallback, thinking, dir, system, appendSystem     string
+	resume, mode, output                                     string
+	tools                                                    []string
+	maxTurns                                                 int
+	maxCost                                                  float64
+}
+
+// addAgentFlags adds the flags to the root command.
+func (a *app) addAgentFlags(root *cobra.Command, f *agentFlags) {
+	flags := root.Flags()
+	flags.BoolVarP(&f.print, "print", "p", false, "run one prompt, print the answer and exit; the prompt may be piped")
+	flags.BoolVarP(&f.interactive, "interactive", "i", false, "start a session at the terminal, also with --print")
+	flags.StringVarP(&f.model, "model", "m", "", "`MODEL` of the session, such as anthropic/NAME (see drawbridge models)")
+	flags.StringVar(&f.fallback, "fallback-model", "", "`MODEL` that answers if the other one fails")
+	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: off, minimal, low, medium, high, xhigh")
+	flags.BoolVar(&f.listModels, "list-models", false, "list the models and exit")
+	flags.StringVar(&f.dir, "cwd", "", "working `DIRECTORY` of the session")
+	flags.StringVar(&f.system, "system", "", "`TEXT` in place of the built-in instructions")
+	flags.StringVar(&f.appendSystem, "append-system", "", "`TEXT` after the instructions")
+	flags.StringVarP(&f.resume, "resume", "r", "", "go on with the session `ID`; its beginning is enough")
+	flags.BoolVarP(&f.resumeLast, "continue", "c", false, "go on with the last session of the directory")
+	flags.StringSliceVar(&f.tools, "tools", nil, "only these of Drawbridge's own tools (a list with commas)")
+	flags.BoolVar(&f.noTools, "no-tools", false, "no tools at all")
+	flags.StringVar(&f.mode, "permission-mode", "", "what is asked: default, acceptEdits, plan or bypass")
+	flags.StringVar(&f.output, "output-format", "text", "output of --print: text, json or stream-json")
+	flags.IntVar(&f.maxTurns, "max-turns", 0, "maximum number of answers of the model for a prompt (default 200)")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "maximum cost of the session in US `DOLLARS`")
+	addOwnFlag(root, &f.own)
+}
+
+// asksForAgent reports whether the command line asks for a session of the agent.
+func asksForAgent(cmd *cobra.Command, args []string) bool {
+	asked := slices.ContainsFunc(args, func(arg string) bool {
+		return strings.ContainsAny(arg, " \n") || strings.HasPrefix(arg, "@")
+	})
+	for _, name := range []string{"print", "interactive", "model", "fallback-model", "thinking", "list-models", "cwd", "system",
+		"append-system", "resume", "continue", "tools", "no-tools", "permission-mode", "output-format", "max-turns", "max-cost"} {
+		asked = asked || cmd.Flags().Changed(name)
+	}
+	return asked
+}
+
+// runRoot runs the command line without a subcommand: a session of the agent, or at the first start "setup".
+func (a *app) runRoot(cmd *cobra.Command, args []string, f agentFlags) error {
+	asked := asksForAgent(cmd, args)
+	switch {
+	case f.listModels:
+		list := a.newModelsCommand().command()
+		list.SetArgs(nil)
+		return list.ExecuteContext(cmd.Context())
+	case !asked && len(args) > 0:
+		return rejectUnknownCommand(cmd, args)
+	case !asked && a.isFirstRun():
+		return a.runSetup(cmd.Context(), setupFlags{})
+	case !asked && !a.isInteractive():
+		return cmd.Help()
+	}
+	if f.dir != "" {
+		dir, err := filepath.Abs(filepath.Join(a.Dir, f.dir))
+		if filepath.IsAbs(f.dir) {
+			dir, err = f.dir, nil
+		}
+		if info, statErr := os.Stat(dir); err != nil || statErr != nil || !info.IsDir() {
+			return usageError{fmt.Errorf("--cwd %s is not a directory", safetext.Exact(f.dir))}
+		}
+		a.Dir = dir
+	}
+	if f.print && !f.interactive {
+		return a.runPrompt(cmd.Context(), f, args)
+	}
+	if !a.isInteractive() {
+		return errors.New("a session needs a terminal; --print runs one prompt")
+	}
+	return a.runTerminal(cmd.Context(), f, args)
+}
+
+// runPrompt runs one prompt and prints the answer.
+func (a *app) runPrompt(ctx context.Context, f agentFlags, args []string) error {
+	words := args
+	if !IsTerminal(a.In) {
+		piped, err := io.ReadAll(io.LimitReader(a.In, maxAttachedText+1))
+		if err != nil {
+			return fmt.Errorf("read the prompt: %w", err)
+		}
+		if len(piped) > maxAttachedText {
+			return usageError{fmt.Errorf("read the prompt: standard input has more than %d MiB", maxAttachedText>>20)}
+		}
+		if text := strings.TrimSpace(string(piped)); text != "" {
+			words = append(slices.Clone(args), text)
+		}
+	}
+	prompt, err := promptOf(a.Dir, words)
+	if err != nil {
+		return err
+	}
+	if len(prompt) == 0 {
+		return usageError{errors.New("--print needs a prompt: as an argument, or on standard input")}
+	}
+	return a.withSession(ctx, f, func(ctx context.Context, s *agent.Session) error {
+		return a.printAnswer(ctx, s, prompt, f.output)
+	})
+}
+
+// withSession opens a session and calls work with it.
+func (a *app) withSession(ctx context.Context, f agentFlags, work func(context.Context, *agent.Session) error) error {
+	models, _, err := a.openChatModels(ctx)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	model, err := f.openModel(ctx, models)
+	if err != nil {
+		return err
+	}
+	history, err := a.openHistory(f)
+	if err != nil {
+		return err
+	}
+	defer history.Close()
+	o := agent.Options{Model: model, History: history, Mode: agent.PermissionMode(f.mode), Instructions: f.system,
+		AppendInstructions: f.appendSystem, MaxTurns: f.maxTurns, Thinking: drawbridge.ThinkingLevel(f.thinking)}
+	if o.Thinking == "" {
+		o.Thinking = models.Thinking()
+	}
+	if f.maxCost > 0 {
+		o.Budget = agent.NewBudget(agent.Amount{Dollars: f.maxCost})
+	}
+	open := func(ctx context.Context, tools agent.Tools) error {
+		o.Tools = tools
+		s, err := agent.New(ctx, o)
+		if err != nil {
+			return err
+		}
+		return work(ctx, s)
+	}
+	if f.noTools {
+		return open(ctx, nil)
+	}
+	return a.withAgentTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools}, f.own, open)
+}
+
+// openModel returns the model of the session.
+func (f agentFlags) openModel(ctx context.Context, models *llm.ChatModels) (agent.Model, error) {
+	if f.model == "" && f.fallback == "" {
+		return models.Open(ctx)
+	}
+	main, err := models.Find(ctx, f.model)
+	if err != nil || f.fallback == "" {
+		return main, err
+	}
+	fallback, err := models.Find(ctx, f.fallback)
+	if err != nil {
+		return nil, err
+	}
+	return models.WithFallback(main, fallback), nil
+}
+
+// sessionsDir returns the directory of the sessions of a working directory.
+func (a *app) sessionsDir() (string, error) {
+	state, ok := a.Env("XDG_STATE_HOME")
+	if !ok || !filepath.IsAbs(state) {
+		home, _ := a.Env("HOME")
+		if home == "" {
+			return "", errors.New("locate the sessions: the home directory is unknown (set HOME or XDG_STATE_HOME)")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	slug := strings.Map(func(r rune) rune {
+		if r == filepath.Separator || r == ':' {
+			return '-'
+		}
+		return r
+	}, strings.Trim(a.Dir, string(filepath.Separator)))
+	return filepath.Join(state, "drawbridge", "sessions", "--"+slug+"--"), nil
+}
+
+// openHistory opens the history of a new session, or of the one that the flags name.
+func (a *app) openHistory(f agentFlags) (*agent.FileHistory, error) {
+	dir, err := a.sessionsDir()
+	if err != nil {
+		return nil, err
+	}
+	if f.resume == "" && !f.resumeLast {
+		return agent.OpenHistory(dir, ulid.Make().String())
+	}
+	all, err := agent.ListSessions(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range all {
+		if f.resume == "" || strings.HasPrefix(strings.ToLower(info.ID), strings.ToLower(f.resume)) {
+			return agent.OpenHistory(dir, info.ID)
+		}
+	}
+	if f.resume == "" {
+		return nil, usageError{errors.New("no session was held in this directory yet")}
+	}
+	return nil, usageError{fmt.Errorf("no session %s was held in this directory", safetext.Exact(f.resume))}
+}
