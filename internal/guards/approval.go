@@ -96,7 +96,7 @@ func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a s
 	case err != nil:
 		return answer, d.storeFault(ctx, r, err)
 	}
-	defer d.dropRequest(ctx, a.ID)
+	defer d.dropRequest(ctx, r, a.ID)
 	d.announce(r, a)
 	answer.ID = a.ID
 	answer.By, err = d.awaitAnswer(ctx, r, a.ID)
@@ -216,11 +216,12 @@ func (d *ApprovalQueue) storeFault(ctx context.Context, r deck.ApprovalRequest, 
 		"run drawbridge doctor")
 }
 
-// dropRequest deletes the request of a call that has ended.
-func (d *ApprovalQueue) dropRequest(ctx context.Context, id string) {
+// dropRequest deletes the request of a call that has ended. A person's no is kept for a while, so that the caller does not
+// ask again at once; but in a session of the agent the person knows what was asked, and may want it asked again.
+func (d *ApprovalQueue) dropRequest(ctx context.Context, r deck.ApprovalRequest, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	if err := d.DB.DropPendingApproval(ctx, id); err != nil {
+	if err := d.DB.DropPendingApproval(ctx, id, r.Call.Caller.Agent == nil); err != nil {
 		d.Logger.Warn("delete an approval request", "err", err)
 	}
 }

@@ -145,10 +145,14 @@ func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error
 	return taken && err == nil, err
 }
 
-// DropPendingApproval deletes the approval request of a call that no longer waits. A denied request is not deleted:
-// it is stored until it expires, so that the same call is refused until then.
-func (db *DB) DropPendingApproval(ctx context.Context, id string) error {
-	return db.execWrite(ctx, "drop an ask", "DELETE FROM asks WHERE id = $1 AND answer <> $2", id, string(AnswerDenied))
+// DropPendingApproval deletes the approval request of a call that no longer waits. With keepDenied, a denied request is
+// stored until it expires, so that the same call is refused until then.
+func (db *DB) DropPendingApproval(ctx context.Context, id string, keepDenied bool) error {
+	kept := AnswerDenied
+	if !keepDenied {
+		kept = "none"
+	}
+	return db.execWrite(ctx, "drop an ask", "DELETE FROM asks WHERE id = $1 AND answer <> $2", id, string(kept))
 }
 
 // PendingApprovals returns the approval requests that are not expired and have no answer, oldest first.

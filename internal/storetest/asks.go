@@ -19,7 +19,7 @@ type AskQueue interface {
 	AddPendingApproval(ctx context.Context, a store.PendingApproval, timeout, lease time.Duration, most int) error
 	RenewPendingApproval(ctx context.Context, id string, lease time.Duration) error
 	UseApproval(ctx context.Context, id string) (bool, error)
-	DropPendingApproval(ctx context.Context, id string) error
+	DropPendingApproval(ctx context.Context, id string, keepDenied bool) error
 	AskAnswers
 }
 
@@ -143,7 +143,7 @@ func testAsksAreOver(t *testing.T, p OpenStore) {
 	requireNoError(t, s.AddPendingApproval(t.Context(), newAsk("yes", "c4"), farFuture, farFuture, 9))
 	requireNoError(t, s.AddPendingApproval(t.Context(), newAsk("held", "c5"), farFuture, 0, 9))
 	requireNoError(t, s.RenewPendingApproval(t.Context(), "held", farFuture))
-	requireNoError(t, s.DropPendingApproval(t.Context(), "dropped"))
+	requireNoError(t, s.DropPendingApproval(t.Context(), "dropped", true))
 	if diff := cmp.Diff([]string{"held", "yes"}, waitingIDs(t, person)); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
@@ -168,7 +168,7 @@ func testAsksAreLimited(t *testing.T, p OpenStore) {
 	bobs.Principal = "bob"
 	requireNoError(t, s.AddPendingApproval(t.Context(), bobs, farFuture, farFuture, 2))
 	requireNoError(t, s.AnswerPendingApproval(t.Context(), "one", store.AnswerDenied, "bob, here", nil, 0))
-	requireNoError(t, s.DropPendingApproval(t.Context(), "one"))
+	requireNoError(t, s.DropPendingApproval(t.Context(), "one", true))
 	wantFaultCode(t, s.AddPendingApproval(t.Context(), newAsk("five", "c1"), farFuture, farFuture, 2),
 		drawbridge.PolicyBlocked)
 	requireNoError(t, s.AddPendingApproval(t.Context(), newAsk("six", "c6"), farFuture, farFuture, 2))
@@ -185,7 +185,7 @@ func testGrants(t *testing.T, p OpenStore) {
 		requireNoError(t, s.AddPendingApproval(t.Context(), newAsk(id, "c-"+id), farFuture, farFuture, 9))
 		requireNoError(t, person.AnswerPendingApproval(t.Context(), id, store.AnswerAllowed, "bob, here",
 			[]store.Grant{{Session: session, Subject: subject, ForCard: session != "", Shown: []byte("{}")}}, lasts))
-		requireNoError(t, s.DropPendingApproval(t.Context(), id))
+		requireNoError(t, s.DropPendingApproval(t.Context(), id, true))
 	}
 	grant("always", "", "c1", 0)
 	grant("ended", "", "c2", -time.Millisecond)

@@ -16,7 +16,7 @@ func addGrants(t *testing.T, s TestedStore, id string, lasts time.Duration, gran
 	t.Helper()
 	requireNoError(t, s.AddPendingApproval(t.Context(), newAsk(id, "c-"+id), farFuture, farFuture, 99))
 	requireNoError(t, s.AnswerPendingApproval(t.Context(), id, store.AnswerAllowed, "bob, here", grants, lasts))
-	requireNoError(t, s.DropPendingApproval(t.Context(), id))
+	requireNoError(t, s.DropPendingApproval(t.Context(), id, true))
 }
 
 func countedGrant(subject, pattern string, most, uses int) store.Grant {
