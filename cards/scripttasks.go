@@ -283,7 +283,7 @@ func (t *ScriptTasks) find(ctx context.Context, call drawbridge.Call) (*scriptTa
 		return task, nil
 	}
 	if call.Method == mcp.MethodTasksCancel {
-		return nil, unknown // it is not running, and is not resumed if nobody asks for it
+		return nil, unknown // it does not run here, and a cancellation must not resume it
 	}
 	resume := call
 	resume.Method, resume.Params = mcp.MethodToolsCall, rawjson.Apply(nil,

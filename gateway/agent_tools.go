@@ -24,7 +24,7 @@ import (
 type AgentOptions struct {
 	// Dir is the working directory of the agent; empty means the directory of the gateway.
 	Dir string
-	// Elicitation passes the questions of servers to the session's person; otherwise servers learn that nobody answers.
+	// Elicitation passes the questions of servers to the session's person; otherwise servers learn that the client answers none.
 	// Sampling does the same for requests for an answer of a model.
 	Elicitation, Sampling bool
 	// Scopes limit the rights of the agent; nil means those of the owner.

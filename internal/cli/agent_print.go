@@ -24,7 +24,7 @@ type printedAnswer struct {
 }
 
 // printAnswer runs one prompt. In the format text it prints the whole answer at the end; in stream-json it prints each
-// event as a line. Nobody can be asked: questions are answered with no.
+// event as a line. No person is asked: questions are answered with no.
 func (a *app) printAnswer(ctx context.Context, s *agent.Session, prompt []drawbridge.MessagePart, format string) error {
 	if format != "text" && format != "json" && format != "stream-json" {
 		return usageError{fmt.Errorf("--output-format is text, json or stream-json, not %s", safetext.Exact(format))}
@@ -82,7 +82,7 @@ func (a *app) denyUnasked(ctx context.Context, s *agent.Session, q agent.Questio
 	if q.Kind != agent.AskApproval && q.Kind != agent.AskScript {
 		what = "the question of " + q.Server
 	}
-	safetext.Fprintf(a.Err, "%s was refused: nobody can be asked here. --permission-mode acceptEdits or bypass, or a rule in [tools.policy], allows it.\n",
+	safetext.Fprintf(a.Err, "%s was refused: with --print, no person is asked. --permission-mode acceptEdits or bypass, or a rule in [tools.policy], allows it.\n",
 		safetext.Exact(what))
 	if err := s.Answer(ctx, agent.Answer{ID: q.ID}); err != nil {
 		safetext.Fprintf(a.Err, "answer the question: %v\n", err)
