@@ -72,13 +72,13 @@ type failure struct {
 // those for a conversation that is too long.
 var (
 	quotaCodes   = []string{"insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"}
-	quotaWords   = []string{"credit balance", "insufficient credits", "insufficient balance", "perday"}
+	quotaWords   = []string{"credit balance", "insufficient credits", "insufficient balance"}
 	contextCodes = []string{"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
 	contextWords = []string{
 		"prompt is too long", "context length", "context limit", "context size", "context window", "maximum context",
 		"input token count", "maximum prompt length", "too many tokens in", "reduce the length of the messages",
 	}
-	keyWords = []string{"api_key_invalid", "api key not valid", "api key expired"}
+	keyWords = []string{"api key not valid", "api key expired"}
 )
 
 // classify returns the class of an error of apiClient.stream.
@@ -105,18 +105,21 @@ func classify(err error) failure {
 
 // classifyAnswer returns the class of an error response or of an error in a stream.
 func classifyAnswer(e *ProviderError) failure {
-	code, text := strings.ToLower(e.Code), strings.ToLower(string(e.body))
+	code, text := strings.ToLower(e.Code), strings.ToLower(providerMessage(e.body))
+	details := strings.ToLower(string(errorObject(e.body, "details")))
 	has := func(words []string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 	}
-	temporary := e.Status == http.StatusTooManyRequests || e.Status >= 500
+	refused := e.Status < 500 && e.Status != http.StatusTooManyRequests
 	switch {
-	case e.Status == http.StatusPaymentRequired, slices.Contains(quotaCodes, code), has(quotaWords) && e.Status != 404:
+	case e.Status == http.StatusPaymentRequired, slices.Contains(quotaCodes, code), e.Status < 500 && has(quotaWords),
+		strings.Contains(details, "perday"): // a quota of a day
 		return failure{drawbridge.ModelQuota, false}
 	case e.Status == http.StatusRequestEntityTooLarge, slices.Contains(contextCodes, code),
 		e.Status != http.StatusTooManyRequests && has(contextWords):
 		return failure{drawbridge.ModelContextTooLong, false}
-	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden, has(keyWords) && !temporary,
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden,
+		refused && (has(keyWords) || strings.Contains(details, "api_key_invalid")),
 		code == "authentication_error", code == "permission_error", code == "invalid_api_key":
 		return failure{drawbridge.ModelKeyRejected, false}
 	case e.Status == http.StatusNotFound, code == "not_found_error", code == "model_not_found":

@@ -64,6 +64,9 @@ func OpenChatModels(o ChatOptions) (*ChatModels, error) {
 	if o.Resolver == nil {
 		o.Resolver = &secrets.Resolver{}
 	}
+	if o.Known == nil {
+		o.Known = &secrets.KnownSecrets{}
+	}
 	m := &ChatModels{settings: o.Agent}
 	built := builtInProviders()
 	for _, s := range o.Providers {
@@ -164,7 +167,9 @@ func (m *ChatModels) open(ctx context.Context, p *chatProvider, name string) (*C
 	case p.keyState() == KeyMissing:
 		return nil, &drawbridge.ModelError{Code: drawbridge.ModelKeyMissing, Model: wanted, Next: p.keyHint()}
 	}
-	listed, err := p.list(ctx)
+	within, cancel := context.WithTimeout(ctx, factsTimeout)
+	defer cancel()
+	listed, err := p.list(within)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -289,8 +289,10 @@ func (p *chatProvider) keyHint() string {
 }
 
 const (
-	// listTimeout limits a request for the list of models, and maxList its size.
-	listTimeout = 10 * time.Second
+	// listTimeout limits a request for the list of models, and maxList its size. factsTimeout limits the wait for the list
+	// before a model is used.
+	listTimeout  = 10 * time.Second
+	factsTimeout = 4 * time.Second
 	maxList     = 32 << 20
 )
 
