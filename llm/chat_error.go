@@ -166,14 +166,12 @@ func explain(err error, code drawbridge.ModelErrorCode, known []string, r drawbr
 	if !ok || code == drawbridge.ModelKeyRejected || code == drawbridge.ModelKeyMissing {
 		return err
 	}
-	message := providerMessage(answer.body)
+	message := strings.Join(strings.Fields(strings.ToValidUTF8(providerMessage(answer.body), "")), " ")
 	for _, secret := range known {
-		if secret != "" {
-			message = strings.ReplaceAll(message, secret, drawbridge.Redacted)
-		}
+		message = strings.ReplaceAll(message, secret, drawbridge.Redacted)
 	}
+	message = safetext.Line(safetext.Truncate(message, 2*maxProviderMessage, safetext.Bytes, ""))
 	message = removeEchoes(message, conversationTexts(r))
-	message = safetext.Line(strings.Join(strings.Fields(message), " "))
 	message = safetext.Truncate(message, maxProviderMessage, safetext.Bytes, "…")
 	if message == "" {
 		return err
@@ -202,7 +200,6 @@ func conversationTexts(r drawbridge.ModelRequest) (all []string) {
 
 // removeEchoes replaces each part of message that is also in one of texts by "…", if it has at least minEcho bytes.
 func removeEchoes(message string, texts []string) string {
-	message = safetext.Truncate(message, 4*maxProviderMessage, safetext.Bytes, "")
 	echo := make([]bool, len(message))
 	for i := 0; i+minEcho <= len(message); i++ {
 		part := message[i : i+minEcho]

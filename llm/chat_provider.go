@@ -293,7 +293,7 @@ const (
 	// before a model is used.
 	listTimeout  = 10 * time.Second
 	factsTimeout = 4 * time.Second
-	maxList     = 32 << 20
+	maxList      = 32 << 20
 )
 
 // list returns the models of the provider, the newest first where their age is known. The list is read once.

@@ -329,6 +329,9 @@ func constsOf(node json.RawMessage) (values []json.RawMessage) {
 func (n *schemaNormaliser) withEnum(node json.RawMessage, values []json.RawMessage) json.RawMessage {
 	out, typed := newObject(), false
 	for m := range rawjson.Members(node) {
+		if kind, _ := rawjson.DecodeString(m.Value); m.HasName("type") && (kind == "object" || kind == "array") {
+			continue // it is not the type of a constant
+		}
 		if m.HasName("type") || m.HasName("title") || m.HasName("description") || m.HasName("default") &&
 			n.dialect.keep == nil {
 			typed = typed || m.HasName("type")
