@@ -253,15 +253,9 @@ func TestChatTimeouts(t *testing.T) {
 		silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 		s := serveChat(t, llm.KindAnthropic, silent)
 		m, began := s.model(), time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
-		defer cancel()
-		var d told
-		_, err := m.Generate(ctx, ask(), d.add)
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 6*time.Minute {
+		_, err := m.Generate(t.Context(), ask(), nil)
+		if codeOf(t, err) != drawbridge.ModelUnreachable || time.Since(began) != 5*time.Minute || len(s.requests()) != 1 {
 			t.Error(err, time.Since(began))
-		}
-		if diff := cmp.Diff([]drawbridge.ModelErrorCode{drawbridge.ModelUnreachable}, d.codes); diff != "" {
-			t.Error(diff)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -91,7 +91,7 @@ func classify(err error) failure {
 		return failure{drawbridge.ModelBroken, false}
 	case errors.Is(err, errUnreachable), errors.Is(err, errTimeout):
 		return failure{drawbridge.ModelUnreachable, true}
-	case errors.Is(err, errCertificate):
+	case errors.Is(err, errCertificate), errors.Is(err, errSilent):
 		return failure{drawbridge.ModelUnreachable, false}
 	case !ok:
 		return failure{drawbridge.ModelBroken, true}

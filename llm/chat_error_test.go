@@ -60,6 +60,7 @@ func TestClassify(t *testing.T) {
 		keyError{errors.New("no file")}: {drawbridge.ModelKeyMissing, final},
 		errTimeout:                      {drawbridge.ModelUnreachable, again},
 		errCertificate:                  {drawbridge.ModelUnreachable, final},
+		errSilent:                       {drawbridge.ModelUnreachable, final},
 		errCut:                          {drawbridge.ModelBroken, again},
 		errStalled:                      {drawbridge.ModelBroken, again},
 		errNotStream:                    {drawbridge.ModelBroken, final},

@@ -24,6 +24,7 @@ const (
 )
 
 var (
+	errSilent    = errors.New("no answer began in time; a slow model needs a longer timeout in its provider's settings")
 	errStalled   = errors.New("the answer stopped before its end, and nothing more came in time")
 	errCut       = errors.New("the connection ended before the answer did")
 	errNotStream = errors.New("the answer is not a stream of events; is the address right?")
@@ -46,28 +47,27 @@ func (c *apiClient) stream(ctx context.Context, a apiRequest, body []byte, first
 	reader streamReader) (drawbridge.ModelResponse, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timer := time.AfterFunc(first, func() { cancel(errStalled) })
-	defer timer.Stop()
+	watched := &watchedBody{next: next, left: maxStream}
+	watched.timer = time.AfterFunc(first, func() { cancel(errSilent) })
+	defer watched.timer.Stop()
 	a.accept = "text/event-stream"
 	resp, err := c.open(ctx, a, body)
-	if err != nil {
-		if context.Cause(ctx) == errStalled {
-			err = errTimeout
+	if err == nil {
+		defer resp.Body.Close()
+		watched.from = resp.Body
+		if err = checkEventStream(resp); err == nil {
+			err = readEvents(watched, reader)
 		}
-		return drawbridge.ModelResponse{}, err
 	}
-	defer resp.Body.Close()
-	if err := checkEventStream(resp); err != nil {
-		return drawbridge.ModelResponse{}, err
-	}
-	err = readEvents(&watchedBody{from: resp.Body, timer: timer, next: next, left: maxStream}, reader)
-	if err != nil && context.Cause(ctx) == errStalled {
+	switch {
+	case err == nil:
+		return reader.finish()
+	case context.Cause(ctx) == errSilent && watched.begun:
 		err = errStalled
+	case context.Cause(ctx) == errSilent:
+		err = errSilent
 	}
-	if err != nil {
-		return drawbridge.ModelResponse{}, err
-	}
-	return reader.finish()
+	return drawbridge.ModelResponse{}, err
 }
 
 // checkEventStream returns an error if a response with status 200 is a page or a JSON document. Some endpoints send an
@@ -98,7 +98,7 @@ func readEvents(body io.Reader, reader streamReader) error {
 			return nil
 		case errors.Is(err, mcp.ErrTooLong):
 			return errTooLarge
-		case errors.Is(err, errTooLarge), errors.Is(err, errStalled):
+		case errors.Is(err, errTooLarge):
 			return err
 		case err != nil:
 			return errCut
@@ -111,9 +111,11 @@ func readEvents(body io.Reader, reader streamReader) error {
 	}
 }
 
-// A watchedBody restarts the timer whenever a part of the body arrives, and limits its size.
+// A watchedBody restarts the timer whenever a part of the body arrives, and limits its size. begun is set when the first
+// part has arrived.
 type watchedBody struct {
 	from  io.Reader
+	begun bool
 	timer *time.Timer
 	next  time.Duration
 	left  int64
@@ -125,6 +127,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.left -= int64(n); b.left < 0 {
 		return 0, errTooLarge
 	}
+	b.begun = b.begun || n > 0
 	if n > 0 && b.timer.Stop() {
 		b.timer.Reset(b.next)
 	}
