@@ -109,6 +109,7 @@ func TestUnknownWord(t *testing.T) {
 		"mcp list --json":                       "",
 		"tools call fs__read path=x --json":     "",
 		"completion bash":                       "",
+		"-p what is here":                       "",
 		"serve --htp 127.0.0.1:0":               "--htp",
 		"mcp lst":                               "lst",
 		"conect cursor":                         "conect",
@@ -304,6 +305,9 @@ func unknownWord(cmd *cobra.Command, words []string) string {
 			flag := findFlag(cmd, name)
 			if flag == nil {
 				return word
+			}
+			if flag.Name == "print" && !cmd.HasParent() {
+				return "" // the other words are a prompt
 			}
 			value = !joined && flag.NoOptDefVal == ""
 		case cmd.HasSubCommands():

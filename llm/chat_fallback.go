@@ -64,6 +64,9 @@ func (f *FallbackModel) Generate(ctx context.Context, r drawbridge.ModelRequest,
 	}
 	response, err := first.Generate(ctx, r, counted)
 	failed, ok := errors.AsType[*drawbridge.ModelError](err)
+	if err == nil {
+		response.Price = first.Info().Price
+	}
 	if err == nil || ctx.Err() != nil || !ok || !failed.MayFallBack() {
 		return response, err
 	}
@@ -72,6 +75,7 @@ func (f *FallbackModel) Generate(ctx context.Context, r drawbridge.ModelRequest,
 	switch {
 	case secondErr == nil:
 		f.note(second == f.fallback)
+		response.Price = second.Info().Price
 		return response, nil
 	case ctx.Err() != nil:
 		return drawbridge.ModelResponse{}, secondErr

@@ -1,0 +1,226 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
+)
+
+// A fakeModel is a provider of the API of Chat Completions. reply returns the text, or the name and the arguments of a
+// call, for the last message of a request.
+type fakeModel struct {
+	reply func(role, text string) (answer, tool, arguments string)
+
+	mu       sync.Mutex
+	requests []string
+}
+
+func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		fmt.Fprint(w, `{"object":"list","data":[{"id":"tiny","object":"model"}]}`)
+		return
+	}
+	var request struct {
+		Messages []struct {
+			Role    string
+			Content any
+		}
+		Tools []json.RawMessage
+	}
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	raw, err := json.Marshal(request)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	m.requests = append(m.requests, string(raw))
+	m.mu.Unlock()
+	last := request.Messages[len(request.Messages)-1]
+	answer, tool, arguments := m.reply(last.Role, fmt.Sprint(last.Content))
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(v any) {
+		line, err := json.Marshal(v)
+		if err == nil {
+			fmt.Fprintf(w, "data: %s\n\n", line)
+		}
+	}
+	type object = map[string]any
+	chunk := func(delta object, end any) {
+		send(object{"id": "1", "object": "chat.completion.chunk", "choices": []any{object{"index": 0, "delta": delta, "finish_reason": end}}})
+	}
+	end := "stop"
+	if tool != "" {
+		end = "tool_calls"
+		chunk(object{"tool_calls": []any{object{"index": 0, "id": "call-" + tool, "type": "function",
+			"function": object{"name": tool, "arguments": arguments}}}}, nil)
+	}
+	for word := range strings.SplitAfterSeq(answer, " ") {
+		chunk(object{"content": word}, nil)
+	}
+	chunk(object{}, end)
+	send(object{"id": "1", "object": "chat.completion.chunk", "choices": []any{}, "usage": object{"prompt_tokens": 100, "completion_tokens": 10}})
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// seen returns the requests to the model.
+func (m *fakeModel) seen() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]string{}, m.requests...)
+}
+
+// agentHome writes a configuration with one server and one provider of a model, and returns the model.
+func agentHome(t *testing.T, home string) *fakeModel {
+	t.Helper()
+	m := &fakeModel{reply: func(role, text string) (answer, tool, arguments string) {
+		switch {
+		case role == "user" && strings.HasPrefix(text, "write"):
+			return "", "write", `{"path":"note.txt","content":"from the agent\n"}`
+		case role == "user" && strings.HasPrefix(text, "echo"):
+			return "", "every__echo", `{"text":"ping"}`
+		}
+		return "the answer to: " + text, "", ""
+	}}
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(home, ".config", "drawbridge")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"mcp.json": fmt.Sprintf(`{"servers": {"every": {"command": %q, "env": {%q: "everything"}}}}`, self, mcptest.ServerVariable),
+		"drawbridge.toml": fmt.Sprintf("[agent]\nmodel = \"fake/tiny\"\n[models.providers.fake]\nkind = \"openai-chat\"\nbase_url = %q\n",
+			server.URL+"/v1"),
+	} {
+		if err := os.WriteFile(filepath.Join(config, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// TestOnePrompt runs prompts with --print, with the tools of a gateway of the command, and with those of the hub.
+func TestOnePrompt(t *testing.T) {
+	for _, place := range []string{"own", "hub"} {
+		t.Run(place, func(t *testing.T) {
+			d := newDesk(t)
+			m := agentHome(t, d.home)
+			if place == "hub" {
+				d.startHub()
+			}
+			out, _ := d.run(0, "-p", "hello there")
+			if out != "the answer to: hello there\n" {
+				t.Errorf("%q", out)
+			}
+			if first := m.seen()[0]; !strings.Contains(first, `"every__echo"`) || !strings.Contains(first, `"run_python"`) {
+				t.Errorf("the model is offered %.3000s", first)
+			}
+			out, stderr := d.run(0, "-p", "write a note")
+			if !strings.Contains(out, "said no") || !strings.Contains(stderr, "write was refused: with --print") {
+				t.Errorf("a call that needs a person: %q %q", out, stderr)
+			}
+			out, _ = d.run(0, "-p", "--permission-mode", "bypass", "echo something")
+			if !strings.Contains(out, "ping") {
+				t.Errorf("the tool of a server: %q", out)
+			}
+			out, _ = d.run(0, "-p", "--permission-mode", "acceptEdits", "write a note")
+			text, err := os.ReadFile(filepath.Join(d.project, "note.txt"))
+			if err != nil || string(text) != "from the agent\n" || !strings.Contains(out, "note.txt") {
+				t.Errorf("%q, %v, %q", text, err, out)
+			}
+			d.write("project/a.txt", "attached text")
+			if out, _ = d.run(0, "-p", "read this", "@a.txt"); !strings.Contains(out, `<file path="a.txt">`) || !strings.Contains(out, "attached text") {
+				t.Errorf("an attached file: %q", out)
+			}
+			var answer struct{ SessionID, Outcome, Text string }
+			out, _ = d.run(0, "-p", "--output-format", "json", "hello again")
+			if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Outcome != "completed" || answer.Text != "the answer to: hello again" {
+				t.Errorf("%q, %v", out, err)
+			}
+			d.run(0, "-p", "--resume", answer.SessionID, "and now")
+			if last := m.seen()[len(m.seen())-1]; !strings.Contains(last, "hello again") || !strings.Contains(last, "and now") {
+				t.Errorf("the resumed session has %.2000s", last)
+			}
+			d.run(0, "-p", "-c", "still there")
+			if last := m.seen()[len(m.seen())-1]; !strings.Contains(last, "and now") {
+				t.Errorf("the continued session has %.2000s", last)
+			}
+			out, _ = d.run(0, "-p", "--no-tools", "--output-format", "stream-json", "hello")
+			if !strings.Contains(out, `{"type":"run_started"`) || !strings.Contains(out, `"outcome":"completed"`) {
+				t.Errorf("the events are %q", out)
+			}
+		})
+	}
+}
+
+// TestPromptsThatCannotRun have an error that says what to do.
+func TestPromptsThatCannotRun(t *testing.T) {
+	d := newDesk(t)
+	agentHome(t, d.home)
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{2, "--print needs a prompt", []string{"-p"}},
+		{2, "NotFound", []string{"-p", "@missing.txt"}},
+		{2, "Unsupported", []string{"-p", "@."}},
+		{2, "no session was held", []string{"-p", "-c", "x"}},
+		{2, "no session nothing was held", []string{"-p", "-r", "nothing", "x"}},
+		{2, "--output-format is text", []string{"-p", "--output-format", "xml", "x"}},
+		{2, "is not a directory", []string{"-p", "--cwd", "missing", "x"}},
+		{1, "there is no permission mode", []string{"-p", "--permission-mode", "none", "x"}},
+		{1, "a session needs a terminal", []string{"-i"}},
+		{2, "unknown command", []string{"nonsense"}},
+	} {
+		if _, stderr := d.run(c.code, c.args...); !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: %q", c.args, stderr)
+		}
+	}
+	d.write(".config/drawbridge/drawbridge.toml", "")
+	if _, stderr := d.run(1, "-p", "hello"); !strings.Contains(stderr, "ANTHROPIC_API_KEY") || !strings.Contains(stderr, "drawbridge secret") {
+		t.Errorf("without a key: %q", stderr)
+	}
+}
+
+// TestASessionAtTheTerminal answers an approval, uses commands and ends with Ctrl-C twice.
+func TestASessionAtTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	agentHome(t, filepath.Join(dir, "home"))
+	c := atTerminal(t, dir, "-i", "write a note")
+	c.see(`"content": "from the agent\n"`)
+	c.answer("[y]es, [a]lways in this session, [n]o? ", "n")
+	c.see("said no")
+	c.see("tokens)")
+	c.answer("> ", "write it again")
+	c.answer("[y]es, [a]lways in this session, [n]o? ", "a")
+	c.see("Saved")
+	c.answer("> ", "/cost")
+	c.see("output tokens")
+	c.answer("> ", "/mcp list")
+	c.see("every")
+	c.answer("> ", "/nonsense")
+	c.see("Unknown command: /nonsense")
+	c.answer("> ", "/quit")
+	if screen, code := c.ends(); code != 0 {
+		t.Errorf("%d %s", code, screen)
+	}
+}
