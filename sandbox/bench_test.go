@@ -46,7 +46,7 @@ func processorTime(p *workerProcess) time.Duration {
 	if p == nil {
 		return 0
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.command.Process.Pid))
 	fields := strings.Fields(string(stat))
 	if err != nil || len(fields) < 15 {
 		return 0
@@ -70,7 +70,7 @@ func reportWorkerMemory(b *testing.B, p *workerProcess) {
 	if p == nil {
 		return
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
 		return // not Linux
 	}

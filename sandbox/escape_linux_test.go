@@ -93,7 +93,7 @@ func TestEveryThreadOfAWorkerIsConfined(t *testing.T) {
 	run(t, s, "print(1)", Limits{})
 	s.background.Wait()
 	for _, p := range s.idle { // no run is under way
-		dir := fmt.Sprintf("/proc/%d", p.pid)
+		dir := fmt.Sprintf("/proc/%d", p.command.Process.Pid)
 		threads, err := filepath.Glob(dir + "/task/*/status")
 		if err != nil || len(threads) == 0 {
 			t.Fatalf("%d threads, %v", len(threads), err)

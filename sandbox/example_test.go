@@ -29,24 +29,3 @@ print(sum(days) / len(days))
 	fmt.Print(outcome.Stdout)
 	// Output: 21.0
 }
-
-// A program that cannot call sandbox.RunWorker first thing in main, such as a plugin, runs scripts in its own process.
-func Example_inProcess() {
-	ctx := context.Background()
-	s, err := sandbox.Open(ctx, sandbox.Options{InProcess: true})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer s.Close()
-	noTools := sandbox.HostFunc(func(context.Context, sandbox.ToolCall) sandbox.Reply {
-		return sandbox.Reply{Err: fmt.Errorf("there are no tools")}
-	})
-	outcome, err := s.Run(ctx, sandbox.Script{Code: "sum(range(10))"}, noTools)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	fmt.Println(string(outcome.Value))
-	// Output: 45
-}

@@ -12,9 +12,8 @@ import (
 
 // TestHostileScripts has scripts that try to stay, to take, or to break out. Each ends with an error that names its
 // limit, and the next script finds nothing of it.
-func TestHostileScripts(t *testing.T) { inBothModes(t, Options{Workers: 2}, testHostileScripts) }
-
-func testHostileScripts(t *testing.T, s *Sandbox) {
+func TestHostileScripts(t *testing.T) {
+	s := openTest(t, Options{Workers: 2})
 	short := Limits{Time: time.Second}
 	small := Limits{Memory: 64 << 20}
 	for name, tt := range map[string]struct {
@@ -74,9 +73,8 @@ func testHostileScripts(t *testing.T, s *Sandbox) {
 }
 
 // TestAWorldIsFresh has a script change whatever it can reach.
-func TestAWorldIsFresh(t *testing.T) { inBothModes(t, Options{Workers: 1}, testAWorldIsFresh) }
-
-func testAWorldIsFresh(t *testing.T, s *Sandbox) {
+func TestAWorldIsFresh(t *testing.T) {
+	s := openTest(t, Options{Workers: 1})
 	for range 3 {
 		run(t, s, `
 import builtins, json, sys, gc
@@ -100,9 +98,8 @@ import builtins, json
 }
 
 // TestCallsEndWithTheirRun has a tool that waits longer than its script may run.
-func TestCallsEndWithTheirRun(t *testing.T) { inBothModes(t, Options{}, testCallsEndWithTheirRun) }
-
-func testCallsEndWithTheirRun(t *testing.T, s *Sandbox) {
+func TestCallsEndWithTheirRun(t *testing.T) {
+	s := openTest(t, Options{})
 	var ended atomic.Bool
 	o, err := s.Run(t.Context(), Script{Code: "tools.slow()", Limits: Limits{Time: 300 * time.Millisecond}},
 		HostFunc(func(ctx context.Context, _ ToolCall) Reply {

@@ -137,15 +137,3 @@ func mapFile(path string) ([]byte, error) {
 
 // releaseFile releases the memory of the content of a mapped file, which the kernel reads again when it is used.
 func releaseFile(content []byte) { _ = unix.Madvise(content, unix.MADV_DONTNEED) }
-
-// close unmaps the memory.
-func (m *imageMemory) close() error {
-	var err error
-	if m.pages != nil {
-		err = m.pages.Close()
-	}
-	return errors.Join(err, unix.MunmapPtr(unsafe.Pointer(&m.base[0]), uintptr(len(m.base))), unix.Munmap(m.image))
-}
-
-// unmapFile ends the use of a mapped file.
-func unmapFile(content []byte) error { return unix.Munmap(content) }

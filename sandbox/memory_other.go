@@ -57,11 +57,3 @@ func (m *imageMemory) reset() { m.base, m.limit = nil, 0 }
 func mapFile(path string) ([]byte, error) { return os.ReadFile(path) }
 
 func releaseFile([]byte) {}
-
-// close drops the memory.
-func (m *imageMemory) close() error {
-	m.base, m.image = nil, nil
-	return nil
-}
-
-func unmapFile([]byte) error { return nil }

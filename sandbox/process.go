@@ -59,16 +59,13 @@ func (s *starter) close() {
 // maxPause is for how long the clock of a run may stand still in all.
 const maxPause = time.Hour
 
-// A workerProcess is a worker, seen from the program. It is a process of its own, or a goroutine of this one.
+// A workerProcess is a worker, seen from the program.
 type workerProcess struct {
-	in  io.WriteCloser
-	out *bufio.Reader
-	// kill ends the worker, also while it runs a script. wait waits for its end.
-	kill, wait func()
-	// pid is the ID of its process; 0 for a goroutine.
-	pid    int
-	buffer []byte
-	log    *slog.Logger
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	buffer  []byte
+	log     *slog.Logger
 	// owner is the owner of the scripts that it runs, and runs is the number of them. broken reports that it can run no
 	// more.
 	owner     string
@@ -106,13 +103,7 @@ func (s *starter) start(ctx context.Context, setup EngineSetup, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
 	}
-	return awaitReady(ctx, &workerProcess{in: in, out: bufio.NewReaderSize(out, 64<<10), log: log, pid: c.Process.Pid,
-		kill: func() { _ = c.Process.Kill() }, // it may have ended
-		wait: func() { _ = c.Wait() }})        // it was killed
-}
-
-// awaitReady waits until a worker that was started can run scripts.
-func awaitReady(ctx context.Context, p *workerProcess) (*workerProcess, error) {
+	p := &workerProcess{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), log: log}
 	stop := context.AfterFunc(ctx, p.kill)
 	kind, payload, err := readFrame(p.out)
 	if !stop() && ctx.Err() != nil {
@@ -146,11 +137,13 @@ func isEndedError(err error) bool {
 	return ok
 }
 
+func (p *workerProcess) kill() { _ = p.command.Process.Kill() } // it may have ended
+
 // close ends the worker and waits for it.
 func (p *workerProcess) close() {
 	p.kill()
 	_ = p.in.Close()
-	p.wait()
+	_ = p.command.Wait() // it was killed
 }
 
 // run runs one script. The run ends with ctx, and also with life. The worker is broken after anything but a regular end.

@@ -27,9 +27,8 @@ const (
 // ErrNoInterpreter is the error of a program that was built without the interpreter, with -tags nopython.
 var ErrNoInterpreter = errors.New("this program was built without the Python interpreter (-tags nopython)")
 
-// ErrNoWorkers is the error of a program that does not call [RunWorker] first thing in main, and did not ask for
-// [Options.InProcess].
-var ErrNoWorkers = errors.New("sandbox: main must call sandbox.RunWorker first, or the options must set InProcess")
+// ErrNoWorkers is the error of a program that does not call [RunWorker] first thing in main.
+var ErrNoWorkers = errors.New("sandbox: main must call sandbox.RunWorker first")
 
 // Options are the options of a [Sandbox]. The zero value works.
 type Options struct {
@@ -40,16 +39,11 @@ type Options struct {
 	Workers int
 	// IdleTimeout is how long a worker without work is kept; the default is two minutes.
 	IdleTimeout time.Duration
-	// InProcess runs scripts in this process: for a program that cannot be started again as a worker. There is no process
-	// around a script then. A script that breaks out of the engine reaches all that the program can reach, the kernel
-	// limits neither its memory nor its processor time, and its code is slower, because it checks whether its time is up.
-	// All limits of a run hold as in a worker process. The engine is wazero.
-	InProcess bool
 	// Logger receives the ends of workers that were not expected; nil drops them.
 	Logger *slog.Logger
 }
 
-// A Sandbox runs scripts in workers, which are processes of their own. It starts the first one for the first script. It is safe for concurrent
+// A Sandbox runs scripts in worker processes. It starts the first one for the first script. It is safe for concurrent
 // use.
 type Sandbox struct {
 	options Options
@@ -82,9 +76,6 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 		return nil, ErrNoInterpreter
 	}
 	engine := programEngine.Load()
-	if options.InProcess {
-		engine = interruptibleEngine()
-	}
 	if engine == nil {
 		return nil, ErrNoWorkers
 	}
@@ -104,8 +95,7 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// Run runs a script in a Sandbox of its own: for a program that runs one. A program that cannot call [RunWorker] uses
-// [Open] with [Options.InProcess].
+// Run runs a script in a Sandbox of its own: for a program that runs one.
 func Run(ctx context.Context, script Script, host Host) (Outcome, error) {
 	s, err := Open(ctx, Options{})
 	if err != nil {
@@ -226,7 +216,7 @@ func (s *Sandbox) start(ctx context.Context, onFirst func()) (*workerProcess, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.startWorker(ctx, files.setup())
+	p, err := s.starter.start(ctx, files.setup(), s.options.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -234,14 +224,6 @@ func (s *Sandbox) start(ctx context.Context, onFirst func()) (*workerProcess, er
 	s.alive++
 	s.mu.Unlock()
 	return p, nil
-}
-
-// startWorker starts a worker, and waits until it can run scripts.
-func (s *Sandbox) startWorker(ctx context.Context, setup EngineSetup) (*workerProcess, error) {
-	if s.options.InProcess {
-		return startInProcess(ctx, s.engine, setup, s.options.Logger)
-	}
-	return s.starter.start(ctx, setup, s.options.Logger)
 }
 
 // startSpare starts a worker for the next owner, in the background, unless there is one.
@@ -331,7 +313,7 @@ func (s *Sandbox) interpreter(ctx context.Context, onFirst func()) (*interpreter
 		return s.files, nil
 	}
 	files, err := prepareInterpreter(ctx, s.options.Dir, s.engine, onFirst, func(setup EngineSetup) error {
-		p, err := s.startWorker(ctx, setup)
+		p, err := s.starter.start(ctx, setup, s.options.Logger)
 		if err == nil {
 			p.close()
 		}

@@ -67,22 +67,8 @@ func run(t testing.TB, s *Sandbox, code string, limits Limits) Outcome {
 	return o
 }
 
-// inBothModes runs a test with workers that are processes, and with workers in this process.
-func inBothModes(t *testing.T, o Options, test func(t *testing.T, s *Sandbox)) {
-	for name, inProcess := range map[string]bool{"process": false, "in process": true} {
-		if inProcess && *workerProgram != "" {
-			continue // that is about another engine
-		}
-		t.Run(name, func(t *testing.T) {
-			o.InProcess = inProcess
-			test(t, openTest(t, o))
-		})
-	}
-}
-
-func TestWhatScriptsReturn(t *testing.T) { inBothModes(t, Options{}, testWhatScriptsReturn) }
-
-func testWhatScriptsReturn(t *testing.T, s *Sandbox) {
+func TestWhatScriptsReturn(t *testing.T) {
+	s := openTest(t, Options{})
 	for name, tt := range map[string]struct{ code, stdout, value, err string }{
 		"output":              {code: `print("hello", 1 + 1)`, stdout: "hello 2\n"},
 		"the last expression": {code: "x = 2\nx * 21", value: "42"},

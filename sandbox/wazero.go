@@ -17,38 +17,21 @@ const (
 )
 
 // wazeroEngine returns the engine of [RunWorker], which is written in Go only.
-func wazeroEngine() Engine {
-	return Engine{Name: wazeroName, Open: func(ctx context.Context, setup EngineSetup, imports ImportFunc) (Instances, error) {
-		return openWazero(ctx, setup, imports, false)
-	}}
-}
-
-// interruptibleName is the name of the engine of [Options.InProcess].
-const interruptibleName = "wazero-interruptible"
-
-// interruptibleEngine returns wazero with code that ends with the context of its call. Such code is slower, so it is used
-// only where no process can be killed.
-func interruptibleEngine() *Engine {
-	return &Engine{Name: interruptibleName, Version: moduleVersion(wazeroModule),
-		Open: func(ctx context.Context, setup EngineSetup, imports ImportFunc) (Instances, error) {
-			return openWazero(ctx, setup, imports, true)
-		}}
-}
+func wazeroEngine() Engine { return Engine{Name: wazeroName, Open: openWazero} }
 
 // wazeroInstances are the [Instances] of wazero.
 type wazeroInstances struct {
 	runtime wazero.Runtime
-	cache   wazero.CompilationCache
 	module  wazero.CompiledModule
 	memory  *imageMemory
-	// file is the mapped file of the interpreter, and code is the same until the first instance is discarded.
-	file, code []byte
+	// code is the mapped file of the interpreter, until the first instance is discarded.
+	code []byte
 	// current is the instance; it is nil if there is none.
 	current api.Module
 }
 
-// openWazero opens wazero. interruptible has the code end with the context of its call.
-func openWazero(ctx context.Context, setup EngineSetup, imports ImportFunc, interruptible bool) (Instances, error) {
+// openWazero is the Open of wazeroEngine.
+func openWazero(ctx context.Context, setup EngineSetup, imports ImportFunc) (Instances, error) {
 	code, err := mapFile(setup.Code)
 	if err != nil {
 		return nil, err
@@ -61,8 +44,8 @@ func openWazero(ctx context.Context, setup EngineSetup, imports ImportFunc, inte
 	if err != nil {
 		return nil, err
 	}
-	config := wazero.NewRuntimeConfigCompiler().WithCompilationCache(cache).WithCloseOnContextDone(interruptible)
-	e := &wazeroInstances{cache: cache, runtime: wazero.NewRuntimeWithConfig(ctx, config), memory: memory, file: code, code: code}
+	config := wazero.NewRuntimeConfigCompiler().WithCompilationCache(cache)
+	e := &wazeroInstances{runtime: wazero.NewRuntimeWithConfig(ctx, config), memory: memory, code: code}
 	compileCtx := experimental.WithCompilationWorkers(ctx, runtime.NumCPU())
 	if e.module, err = e.runtime.CompileModule(compileCtx, code); err != nil {
 		return nil, fmt.Errorf("compile the interpreter: %w", err)
@@ -156,14 +139,4 @@ func (e *wazeroInstances) Discard(ctx context.Context) {
 		releaseFile(e.code) // it is compiled, and the first instance has read its names
 		e.code = nil
 	}
-}
-
-// Close releases what openWazero opened: for a worker that does not end with its process.
-func (e *wazeroInstances) Close(ctx context.Context) error {
-	e.Discard(ctx)
-	err := errors.Join(e.runtime.Close(ctx), e.cache.Close(ctx), e.memory.close())
-	if e.file != nil {
-		err = errors.Join(err, unmapFile(e.file))
-	}
-	return err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -54,7 +53,7 @@ func RunWorkerWith(engine Engine) {
 		programEngine.CompareAndSwap(nil, &engine)
 		return
 	}
-	w := &worker{in: bufio.NewReaderSize(os.Stdin, workerBuffer), out: os.Stdout}
+	w := &worker{in: bufio.NewReaderSize(os.Stdin, 16<<10)}
 	if err := w.serve(context.Background(), &engine, os.Args[2]); err != nil {
 		_ = w.send(errorFrame, []byte(err.Error())) // the program may be gone
 		os.Exit(1)
@@ -62,23 +61,19 @@ func RunWorkerWith(engine Engine) {
 	os.Exit(0)
 }
 
-// workerBuffer is the size of the buffer for what a worker reads.
-const workerBuffer = 16 << 10
-
-// A worker runs the scripts that it reads from in. It is a process of its own, or a goroutine; see [Options.InProcess].
+// A worker runs the scripts that it reads from its standard input.
 type worker struct {
 	runner *runner
 	in     *bufio.Reader
-	out    io.Writer
 	buffer []byte
 }
 
 func (w *worker) send(kind frameKind, payload []byte) (err error) {
-	w.buffer, err = writeFrame(w.out, w.buffer, kind, payload)
+	w.buffer, err = writeFrame(os.Stdout, w.buffer, kind, payload)
 	return err
 }
 
-// serve runs scripts in a process of its own until the standard input ends.
+// serve runs scripts until the standard input ends.
 func (w *worker) serve(ctx context.Context, engine *Engine, argument string) error {
 	if err := closeInherited(); err != nil {
 		return err
@@ -94,7 +89,6 @@ func (w *worker) serve(ctx context.Context, engine *Engine, argument string) err
 	if err := w.open(ctx, engine, setup); err != nil {
 		return err
 	}
-	debug.FreeOSMemory()
 	releasePages := process.ProgramPageReleaser()
 	if err := confine.RestrictWorker(); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
@@ -103,11 +97,6 @@ func (w *worker) serve(ctx context.Context, engine *Engine, argument string) err
 		return err
 	}
 	releasePages() // most pages of the program are needed only until here
-	return w.loop(ctx)
-}
-
-// loop runs scripts until the input ends. An instance for the first one is prepared.
-func (w *worker) loop(ctx context.Context) error {
 	if err := w.send(readyFrame, nil); err != nil {
 		return err
 	}
@@ -139,6 +128,7 @@ func (w *worker) open(ctx context.Context, engine *Engine, setup EngineSetup) (e
 		return fmt.Errorf("the interpreter does not run: %q %s", first.output, fault)
 	}
 	w.runner.discard(ctx)
+	debug.FreeOSMemory()
 	return nil
 }
 
@@ -149,7 +139,7 @@ func (w *worker) run(ctx context.Context, payload []byte) error {
 		return fmt.Errorf("read the script: %w", err)
 	}
 	clock := &guestClock{start: time.Now(), repeated: job.Clock, record: job.Record}
-	world := &world{limits: job.Limits, clock: clock, ended: ctx.Done(), exchange: func(request []byte) ([]byte, error) {
+	world := &world{limits: job.Limits, clock: clock, exchange: func(request []byte) ([]byte, error) {
 		if readings, ok := clock.take(); ok {
 			if err := w.send(clockFrame, readings); err != nil {
 				return nil, err
