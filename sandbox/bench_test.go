@@ -41,12 +41,20 @@ func usedWorker(s *Sandbox) *workerProcess {
 	return s.idle[at]
 }
 
+// processFile returns the path of a file in /proc of the process of a worker: that of the tests with the flag -in-process.
+func processFile(p *workerProcess, name string) string {
+	if p.command == nil {
+		return "/proc/self/" + name
+	}
+	return fmt.Sprintf("/proc/%d/%s", p.command.Process.Pid, name)
+}
+
 // processorTime returns the processor time that a worker has used; 0 if the system does not tell.
 func processorTime(p *workerProcess) time.Duration {
 	if p == nil {
 		return 0
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.command.Process.Pid))
+	stat, err := os.ReadFile(processFile(p, "stat"))
 	fields := strings.Fields(string(stat))
 	if err != nil || len(fields) < 15 {
 		return 0
@@ -70,7 +78,7 @@ func reportWorkerMemory(b *testing.B, p *workerProcess) {
 	if p == nil {
 		return
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+	status, err := os.ReadFile(processFile(p, "status"))
 	if err != nil {
 		return // not Linux
 	}

@@ -12,5 +12,6 @@
 // It does not judge calls: the Host does. The results and the output of a script are as untrusted as the script.
 //
 // A program that uses this package calls [RunWorker] first thing in main: the workers are the program itself, started
-// again.
+// again. A program that cannot do that sets [Options.InProcess]: then only WebAssembly holds a script, and what this list
+// says about processes does not hold.
 package sandbox

@@ -175,6 +175,13 @@ func (r *runner) run(ctx context.Context, w *world, message []byte) (fault strin
 	return text
 }
 
+// close releases what an engine holds that has a Close: a process that ends needs none.
+func (r *runner) close() {
+	if e, ok := r.instances.(interface{ Close() }); ok {
+		e.Close()
+	}
+}
+
 // discard ends the instance and its memory.
 func (r *runner) discard(ctx context.Context) { r.instances.Discard(ctx) }
 

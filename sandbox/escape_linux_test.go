@@ -89,6 +89,9 @@ func TestEveryThreadOfAWorkerIsConfined(t *testing.T) {
 	if !confine.DetectSupport().Seccomp {
 		t.Skip("this kernel cannot filter system calls")
 	}
+	if *inProcess {
+		t.Skip("the workers are not processes")
+	}
 	s := openTest(t, Options{Workers: 2})
 	run(t, s, "print(1)", Limits{})
 	s.background.Wait()

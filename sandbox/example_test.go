@@ -29,3 +29,25 @@ print(sum(days) / len(days))
 	fmt.Print(outcome.Stdout)
 	// Output: 21.0
 }
+
+// A program whose main cannot call sandbox.RunWorker, such as a plugin or a test, runs scripts in its own process. It
+// should trust who writes them: see Options.InProcess for what this mode does not promise.
+func ExampleRunWith_inProcess() {
+	double := sandbox.HostFunc(func(_ context.Context, call sandbox.ToolCall) sandbox.Reply {
+		var arguments struct{ N int }
+		if err := json.Unmarshal(call.Arguments, &arguments); err != nil {
+			return sandbox.Reply{Err: err}
+		}
+		return sandbox.Reply{Result: fmt.Appendf(nil, `{"structuredContent":%d}`, 2*arguments.N)}
+	})
+	outcome, err := sandbox.RunWith(context.Background(), sandbox.Options{InProcess: true}, sandbox.Script{
+		Code:   "import tools\nprint(tools.gather(*[tools.double.defer(n=n) for n in range(3)]))",
+		Limits: sandbox.Limits{Memory: 64 << 20},
+	}, double)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	fmt.Print(outcome.Stdout)
+	// Output: [0, 2, 4]
+}

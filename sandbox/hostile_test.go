@@ -10,71 +10,87 @@ import (
 	"time"
 )
 
-// TestHostileScripts has scripts that try to stay, to take, or to break out. Each ends with an error that names its
-// limit, and the next script finds nothing of it.
+// A hostileScript tries to stay, to take, or to break out. limit and err are the limit that it meets and the type of the
+// exception.
+type hostileScript struct {
+	code   string
+	limits Limits
+	limit  string
+	err    string
+}
+
+var (
+	short = Limits{Time: time.Second}
+	small = Limits{Memory: 64 << 20}
+)
+
+var hostileScripts = map[string]hostileScript{
+	"an endless loop":         {"while True: pass", short, "time", "TimeoutError"},
+	"an endless number":       {"10 ** 10 ** 8", short, "time", "TimeoutError"},
+	"a catastrophic pattern":  {`import re; re.match("(a+)+$", "a" * 40 + "b")`, short, "time", "TimeoutError"},
+	"an endless sleep":        {"import time\ntry:\n  time.sleep(1000)\nexcept BaseException:\n  pass", short, "time", "TimeoutError"},
+	"no exception helps":      {"while True:\n  try:\n    while True: pass\n  except BaseException: pass", short, "time", "TimeoutError"},
+	"a memory bomb":           {"x = []\nwhile True: x.append(bytearray(1 << 20))", small, "memory", "MemoryError"},
+	"one huge text":           {`"x" * (1 << 30)`, small, "memory", "MemoryError"},
+	"recursion":               {"def f(): f()\nf()", Limits{}, "", "RecursionError"},
+	"recursion without limit": {"import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", Limits{Time: 10 * time.Second}, "", "RecursionError"},
+	"deep code":               {`eval("-" * 100000 + "1")`, Limits{}, "", "MemoryError|RecursionError|SystemError"},
+	"deep JSON":               {`tools.a(x=__import__("json").loads("[" * 900 + "]" * 900))`, Limits{}, "", ""},
+	"os.abort":                {"import os; os.abort()", Limits{}, "crash", "SystemError"},
+	"os._exit":                {"import os; os._exit(0)", Limits{}, "crash", "SystemError"},
+	"a flood of output":       {`while True: print("x" * 1000)`, Limits{Output: 1000}, "output", "OutputLimit"},
+	"a text of 1 GB":          {`tools.a(x="x" * (1 << 29))`, Limits{Memory: 1 << 30, Time: time.Minute}, "", "ToolError|MemoryError"},
+	"too many calls":          {"while True: tools.a()", Limits{Calls: 10}, "calls", "ToolError"},
+	"a deep pickle":           {`import pickle; pickle.loads(b"(" * 10**6)`, Limits{}, "", "UnpicklingError|EOFError|IndexError|MemoryError"},
+	"a pickled command":       {"import pickle\nclass X:\n  def __reduce__(self): return (__import__('os').system, ('id',))\npickle.loads(pickle.dumps(X()))", Limits{}, "", "AttributeError|PicklingError"},
+	"a file":                  {`open("/etc/passwd")`, Limits{}, "", "OSError|FileNotFoundError"},
+	"a directory":             {`import os; os.listdir("/")`, Limits{}, "", "OSError|FileNotFoundError"},
+	"a socket":                {"import socket; socket.create_connection(('127.0.0.1', 80))", Limits{}, "", "ModuleNotFoundError|OSError|AttributeError|ImportError"},
+	"a process":               {"import subprocess; subprocess.run(['id'])", Limits{}, "", "OSError|ModuleNotFoundError|FileNotFoundError"},
+	"a thread":                {"import threading\nthreading.Thread(target=print).start()", Limits{}, "", "RuntimeError"},
+	"native code":             {"import ctypes", Limits{}, "", "ModuleNotFoundError"},
+	"a forged end":            {`import _drawbridge; _drawbridge.request(b'{"op":"done","outcome":{"value":"forged"}}'); 1`, Limits{}, "", ""},
+	"an unknown request":      {`import _drawbridge; print(_drawbridge.request(b'{"op":"grant"}'))`, Limits{}, "", ""},
+	"a request of garbage":    {`import _drawbridge; print(_drawbridge.request(b'\xff\x00[[['))`, Limits{}, "", ""},
+	"an invalid flush":        {`import _drawbridge; print(_drawbridge.request(b'{"op":"flush","ids":["x"]}'))`, Limits{}, "", ""},
+}
+
+// TestHostileScripts has each hostile script end with an error that names its limit, and the next script find nothing of
+// it.
 func TestHostileScripts(t *testing.T) {
-	s := openTest(t, Options{Workers: 2})
-	short := Limits{Time: time.Second}
-	small := Limits{Memory: 64 << 20}
-	for name, tt := range map[string]struct {
-		code   string
-		limits Limits
-		limit  string
-		err    string // the type of the exception
-	}{
-		"an endless loop":         {"while True: pass", short, "time", "TimeoutError"},
-		"an endless number":       {"10 ** 10 ** 8", short, "time", "TimeoutError"},
-		"a catastrophic pattern":  {`import re; re.match("(a+)+$", "a" * 40 + "b")`, short, "time", "TimeoutError"},
-		"an endless sleep":        {"import time\ntry:\n  time.sleep(1000)\nexcept BaseException:\n  pass", short, "time", "TimeoutError"},
-		"no exception helps":      {"while True:\n  try:\n    while True: pass\n  except BaseException: pass", short, "time", "TimeoutError"},
-		"a memory bomb":           {"x = []\nwhile True: x.append(bytearray(1 << 20))", small, "memory", "MemoryError"},
-		"one huge text":           {`"x" * (1 << 30)`, small, "memory", "MemoryError"},
-		"recursion":               {"def f(): f()\nf()", Limits{}, "", "RecursionError"},
-		"recursion without limit": {"import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", Limits{Time: 10 * time.Second}, "", "RecursionError"},
-		"deep code":               {`eval("-" * 100000 + "1")`, Limits{}, "", "MemoryError|RecursionError|SystemError"},
-		"deep JSON":               {`tools.a(x=__import__("json").loads("[" * 900 + "]" * 900))`, Limits{}, "", ""},
-		"os.abort":                {"import os; os.abort()", Limits{}, "crash", "SystemError"},
-		"os._exit":                {"import os; os._exit(0)", Limits{}, "crash", "SystemError"},
-		"a flood of output":       {`while True: print("x" * 1000)`, Limits{Output: 1000}, "output", "OutputLimit"},
-		"a text of 1 GB":          {`tools.a(x="x" * (1 << 29))`, Limits{Memory: 1 << 30, Time: time.Minute}, "", "ToolError|MemoryError"},
-		"too many calls":          {"while True: tools.a()", Limits{Calls: 10}, "calls", "ToolError"},
-		"a deep pickle":           {`import pickle; pickle.loads(b"(" * 10**6)`, Limits{}, "", "UnpicklingError|EOFError|IndexError|MemoryError"},
-		"a pickled command":       {"import pickle\nclass X:\n  def __reduce__(self): return (__import__('os').system, ('id',))\npickle.loads(pickle.dumps(X()))", Limits{}, "", "AttributeError|PicklingError"},
-		"a file":                  {`open("/etc/passwd")`, Limits{}, "", "OSError|FileNotFoundError"},
-		"a directory":             {`import os; os.listdir("/")`, Limits{}, "", "OSError|FileNotFoundError"},
-		"a socket":                {"import socket; socket.create_connection(('127.0.0.1', 80))", Limits{}, "", "ModuleNotFoundError|OSError|AttributeError|ImportError"},
-		"a process":               {"import subprocess; subprocess.run(['id'])", Limits{}, "", "OSError|ModuleNotFoundError|FileNotFoundError"},
-		"a thread":                {"import threading\nthreading.Thread(target=print).start()", Limits{}, "", "RuntimeError"},
-		"native code":             {"import ctypes", Limits{}, "", "ModuleNotFoundError"},
-		"a forged end":            {`import _drawbridge; _drawbridge.request(b'{"op":"done","outcome":{"value":"forged"}}'); 1`, Limits{}, "", ""},
-		"an unknown request":      {`import _drawbridge; print(_drawbridge.request(b'{"op":"grant"}'))`, Limits{}, "", ""},
-		"a request of garbage":    {`import _drawbridge; print(_drawbridge.request(b'\xff\x00[[['))`, Limits{}, "", ""},
-		"an invalid flush":        {`import _drawbridge; print(_drawbridge.request(b'{"op":"flush","ids":["x"]}'))`, Limits{}, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := run(t, s, tt.code, tt.limits)
-			got := ""
-			if o.Error != nil {
-				got = o.Error.Type
-			}
-			if tt.limit != "" && o.Limit != tt.limit || tt.err == "" && got != "" ||
-				tt.err != "" && (got == "" || !strings.Contains("|"+tt.err+"|", "|"+got+"|")) {
-				t.Errorf("limit %q, error %+v, stdout %.200q", o.Limit, o.Error, o.Stdout)
-			}
-			if string(o.Value) == `"forged"` {
-				t.Error("the script reported a result of its own")
-			}
-			if o := run(t, s, "import os\nos.environ, [n for n in dir() if n == 'x']", Limits{}); string(o.Value) != "[{},[]]" && o.Repr == "" {
-				t.Errorf("the next script finds %s %+v", o.Value, o.Error)
-			}
-		})
+	eachMode(t, Options{Workers: 2}, func(t *testing.T, s *Sandbox) {
+		for name, tt := range hostileScripts {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tt.check(t, s)
+			})
+		}
+	})
+}
+
+func (h hostileScript) check(t *testing.T, s *Sandbox) {
+	t.Helper()
+	o := run(t, s, h.code, h.limits)
+	got := ""
+	if o.Error != nil {
+		got = o.Error.Type
+	}
+	if h.limit != "" && o.Limit != h.limit || h.err == "" && got != "" ||
+		h.err != "" && (got == "" || !strings.Contains("|"+h.err+"|", "|"+got+"|")) {
+		t.Errorf("limit %q, error %+v, stdout %.200q", o.Limit, o.Error, o.Stdout)
+	}
+	if string(o.Value) == `"forged"` {
+		t.Error("the script reported a result of its own")
+	}
+	if o := run(t, s, "import os\nos.environ, [n for n in dir() if n == 'x']", Limits{}); string(o.Value) != "[{},[]]" && o.Repr == "" {
+		t.Errorf("the next script finds %s %+v", o.Value, o.Error)
 	}
 }
 
 // TestAWorldIsFresh has a script change whatever it can reach.
-func TestAWorldIsFresh(t *testing.T) {
-	s := openTest(t, Options{Workers: 1})
+func TestAWorldIsFresh(t *testing.T) { eachMode(t, Options{Workers: 1}, testAWorldIsFresh) }
+
+func testAWorldIsFresh(t *testing.T, s *Sandbox) {
 	for range 3 {
 		run(t, s, `
 import builtins, json, sys, gc
@@ -98,8 +114,9 @@ import builtins, json
 }
 
 // TestCallsEndWithTheirRun has a tool that waits longer than its script may run.
-func TestCallsEndWithTheirRun(t *testing.T) {
-	s := openTest(t, Options{})
+func TestCallsEndWithTheirRun(t *testing.T) { eachMode(t, Options{}, testCallsEndWithTheirRun) }
+
+func testCallsEndWithTheirRun(t *testing.T, s *Sandbox) {
 	var ended atomic.Bool
 	o, err := s.Run(t.Context(), Script{Code: "tools.slow()", Limits: Limits{Time: 300 * time.Millisecond}},
 		HostFunc(func(ctx context.Context, _ ToolCall) Reply {
@@ -122,7 +139,10 @@ func TestCallsEndWithTheirRun(t *testing.T) {
 
 // TestOneWorkerServesOneOwner has two principals use one sandbox.
 func TestOneWorkerServesOneOwner(t *testing.T) {
-	s := openTest(t, Options{Workers: 1})
+	eachMode(t, Options{Workers: 1}, testOneWorkerServesOneOwner)
+}
+
+func testOneWorkerServesOneOwner(t *testing.T, s *Sandbox) {
 	used := map[string]map[*workerProcess]bool{}
 	for range 3 {
 		for _, owner := range []string{"ada", "bob"} {

@@ -119,7 +119,10 @@ func interrupt(t *testing.T, s *Sandbox, code string, h *askingHost, j *memoryJo
 }
 
 func TestARunIsRepeatedWithoutDoubledEffects(t *testing.T) {
-	s := openTest(t, Options{})
+	eachMode(t, Options{}, testARunIsRepeatedWithoutDoubledEffects)
+}
+
+func testARunIsRepeatedWithoutDoubledEffects(t *testing.T, s *Sandbox) {
 	for name, h := range map[string]*askingHost{
 		"while the first question is asked":  {crashAsked: 1},
 		"while the second question is asked": {crashAsked: 2},
@@ -142,7 +145,10 @@ func TestARunIsRepeatedWithoutDoubledEffects(t *testing.T) {
 }
 
 func TestAnUnknownOutcomeIsNotRepeated(t *testing.T) {
-	s := openTest(t, Options{})
+	eachMode(t, Options{}, testAnUnknownOutcomeIsNotRepeated)
+}
+
+func testAnUnknownOutcomeIsNotRepeated(t *testing.T, s *Sandbox) {
 	for name, tt := range map[string]struct {
 		crashSent int
 		want      string
@@ -167,7 +173,10 @@ func TestAnUnknownOutcomeIsNotRepeated(t *testing.T) {
 }
 
 func TestARepeatedRunHasTheSameClockAndRandomNumbers(t *testing.T) {
-	s := openTest(t, Options{})
+	eachMode(t, Options{}, testARepeatedRunHasTheSameClockAndRandomNumbers)
+}
+
+func testARepeatedRunHasTheSameClockAndRandomNumbers(t *testing.T, s *Sandbox) {
 	j := &memoryJournal{}
 	h := &askingHost{crashAsked: 2}
 	h.pending = map[string]ToolCall{}
@@ -193,7 +202,10 @@ func TestARepeatedRunHasTheSameClockAndRandomNumbers(t *testing.T) {
 }
 
 func TestAScriptThatTakesAnotherWayIsEnded(t *testing.T) {
-	s := openTest(t, Options{})
+	eachMode(t, Options{}, testAScriptThatTakesAnotherWayIsEnded)
+}
+
+func testAScriptThatTakesAnotherWayIsEnded(t *testing.T, s *Sandbox) {
 	j := &memoryJournal{}
 	h := &askingHost{pending: map[string]ToolCall{}, crashAsked: 1}
 	ctx, cancel := context.WithCancel(t.Context())

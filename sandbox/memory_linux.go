@@ -111,6 +111,16 @@ func (m *imageMemory) reset() {
 	}
 }
 
+// close releases the memory. No instance uses it any more.
+func (m *imageMemory) close() {
+	_ = unix.MunmapPtr(unsafe.Pointer(&m.base[0]), uintptr(len(m.base))) // cannot fail for mappings of our own
+	_ = unix.Munmap(m.image)
+	m.base, m.image = nil, nil
+	if m.pages != nil {
+		_ = m.pages.Close() // it was only read
+	}
+}
+
 // readEntries reads the entries of the pages of the image.
 func (m *imageMemory) readEntries() bool {
 	if m.pages == nil {

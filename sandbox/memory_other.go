@@ -54,6 +54,9 @@ func (m *imageMemory) afterInstantiate() { copy(m.base, m.image) }
 // reset drops the memory of a world.
 func (m *imageMemory) reset() { m.base, m.limit = nil, 0 }
 
+// close drops the memory.
+func (m *imageMemory) close() { m.base, m.image = nil, nil }
+
 func mapFile(path string) ([]byte, error) { return os.ReadFile(path) }
 
 func releaseFile([]byte) {}

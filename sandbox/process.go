@@ -61,11 +61,14 @@ const maxPause = time.Hour
 
 // A workerProcess is a worker, seen from the program.
 type workerProcess struct {
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
-	buffer  []byte
-	log     *slog.Logger
+	// command is the process; nil for a worker in this process. kill has the worker end, and wait waits for that.
+	command    *exec.Cmd
+	kill, wait func()
+
+	in     io.WriteCloser
+	out    *bufio.Reader
+	buffer []byte
+	log    *slog.Logger
 	// owner is the owner of the scripts that it runs, and runs is the number of them. broken reports that it can run no
 	// more.
 	owner     string
@@ -104,6 +107,16 @@ func (s *starter) start(ctx context.Context, setup EngineSetup, log *slog.Logger
 		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
 	}
 	p := &workerProcess{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), log: log}
+	p.kill = func() { _ = c.Process.Kill() } // it may have ended
+	p.wait = func() { _ = c.Wait() }         // it was killed
+	if err := p.awaitReady(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// awaitReady waits until a worker that was started can run scripts. After an error the worker has ended.
+func (p *workerProcess) awaitReady(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.kill)
 	kind, payload, err := readFrame(p.out)
 	if !stop() && ctx.Err() != nil {
@@ -117,9 +130,9 @@ func (s *starter) start(ctx context.Context, setup EngineSetup, log *slog.Logger
 	}
 	if err != nil {
 		p.close()
-		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
+		return fmt.Errorf("start a worker of the sandbox: %w", err)
 	}
-	return p, nil
+	return nil
 }
 
 var (
@@ -137,13 +150,11 @@ func isEndedError(err error) bool {
 	return ok
 }
 
-func (p *workerProcess) kill() { _ = p.command.Process.Kill() } // it may have ended
-
 // close ends the worker and waits for it.
 func (p *workerProcess) close() {
 	p.kill()
 	_ = p.in.Close()
-	_ = p.command.Wait() // it was killed
+	p.wait()
 }
 
 // run runs one script. The run ends with ctx, and also with life. The worker is broken after anything but a regular end.

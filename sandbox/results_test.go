@@ -68,8 +68,9 @@ func runOn(t testing.TB, s *Sandbox, host Host, code string, limits Limits) Outc
 	return o
 }
 
-func TestKeptResults(t *testing.T) {
-	s := openTest(t, Options{})
+func TestKeptResults(t *testing.T) { eachMode(t, Options{}, testKeptResults) }
+
+func testKeptResults(t *testing.T, s *Sandbox) {
 	const text = "one é€😀\ntwo\nthree"
 	for name, tt := range map[string]struct{ code, value, err string }{
 		"all of it":            {`r = tools.result("r1"); [len(r), r.text(), r.id]`, `[17,"one \u00e9\u20ac\ud83d\ude00\ntwo\nthree","r1"]`, ""},
@@ -220,7 +221,10 @@ var (
 // TestKeptResultsOfARepeatedRun ends the program while a person is asked. The texts in memory are lost: the host gets
 // those of the run again, with their ids, and is told of the tools from which the script has results.
 func TestKeptResultsOfARepeatedRun(t *testing.T) {
-	s := openTest(t, Options{})
+	eachMode(t, Options{}, testKeptResultsOfARepeatedRun)
+}
+
+func testKeptResultsOfARepeatedRun(t *testing.T, s *Sandbox) {
 	const code = `
 first = tools.result("r1").text()
 kept = tools.keep([first, tools.read()["read"], tools.gather(tools.write.defer(n=1))])

@@ -27,8 +27,10 @@ const (
 // ErrNoInterpreter is the error of a program that was built without the interpreter, with -tags nopython.
 var ErrNoInterpreter = errors.New("this program was built without the Python interpreter (-tags nopython)")
 
-// ErrNoWorkers is the error of a program that does not call [RunWorker] first thing in main.
-var ErrNoWorkers = errors.New("sandbox: main must call sandbox.RunWorker first")
+// ErrNoWorkers is the error of a program that does not call [RunWorker] first thing in main, and does not set
+// [Options.InProcess].
+var ErrNoWorkers = errors.New("sandbox: main must call sandbox.RunWorker first, or Options.InProcess must be set, " +
+	"which has no process boundary")
 
 // Options are the options of a [Sandbox]. The zero value works.
 type Options struct {
@@ -39,17 +41,33 @@ type Options struct {
 	Workers int
 	// IdleTimeout is how long a worker without work is kept; the default is two minutes.
 	IdleTimeout time.Duration
+	// InProcess has the scripts run in this process, in place of worker processes: then main need not call [RunWorker]. The
+	// engine is wazero, compiled so that a time limit, and a context that ends, also end a loop in C code. Hosts, journals
+	// and limits are as with workers.
+	//
+	// It promises less than a worker process:
+	//
+	//   - There is no process boundary. A script that escapes from WebAssembly has all rights and all memory of the
+	//     program, and a fault of the engine can end the program.
+	//   - The system limits nothing. Limits.Memory holds for the memory of the interpreter, not for what the engine needs
+	//     for it. CPU time is limited by Limits.Time only: a script runs on one thread.
+	//   - A script that is ended stops at its next loop or call of the host. One instruction that copies a large memory
+	//     ends first. Until then the garbage collection of the program may wait too.
+	//   - Scripts that compute are slower, about three times.
+	InProcess bool
 	// Logger receives the ends of workers that were not expected; nil drops them.
 	Logger *slog.Logger
 }
 
-// A Sandbox runs scripts in worker processes. It starts the first one for the first script. It is safe for concurrent
+// A Sandbox runs scripts in worker processes, or in this process, see [Options.InProcess]. It starts the first one for the first script. It is safe for concurrent
 // use.
 type Sandbox struct {
 	options Options
 	engine  *Engine
 	starter starter
-	slots   *slotQueue
+	// local has the workers of this process; nil if workers are processes.
+	local *localWorkers
+	slots *slotQueue
 	// background are the goroutines that start spare workers and end used ones.
 	background sync.WaitGroup
 	// life ends with Close.
@@ -75,7 +93,11 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 	if !hasInterpreter {
 		return nil, ErrNoInterpreter
 	}
-	engine := programEngine.Load()
+	engine, local := programEngine.Load(), (*localWorkers)(nil)
+	if options.InProcess {
+		local = &localWorkers{}
+		engine = local.engine()
+	}
 	if engine == nil {
 		return nil, ErrNoWorkers
 	}
@@ -89,15 +111,21 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 		}
 		options.Dir = dir
 	}
-	s := &Sandbox{options: options, engine: engine, slots: newSlotQueue(options.Workers),
+	s := &Sandbox{options: options, engine: engine, local: local, slots: newSlotQueue(options.Workers),
 		preparing: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	return s, nil
 }
 
-// Run runs a script in a Sandbox of its own: for a program that runs one.
+// Run runs a script in a Sandbox of its own: for a program that runs one. main must call [RunWorker] first; [RunWith] and
+// [Options.InProcess] do without.
 func Run(ctx context.Context, script Script, host Host) (Outcome, error) {
-	s, err := Open(ctx, Options{})
+	return RunWith(ctx, Options{}, script, host)
+}
+
+// RunWith is [Run] with options.
+func RunWith(ctx context.Context, options Options, script Script, host Host) (Outcome, error) {
+	s, err := Open(ctx, options)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -143,6 +171,7 @@ func (s *Sandbox) Close() error {
 		s.slots.wait() // runs end with s.life
 		s.background.Wait()
 		s.starter.close()
+		s.local.close()
 	})
 	return nil
 }
@@ -216,7 +245,7 @@ func (s *Sandbox) start(ctx context.Context, onFirst func()) (*workerProcess, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.starter.start(ctx, files.setup(), s.options.Logger)
+	p, err := s.startWorker(ctx, files.setup())
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +253,14 @@ func (s *Sandbox) start(ctx context.Context, onFirst func()) (*workerProcess, er
 	s.alive++
 	s.mu.Unlock()
 	return p, nil
+}
+
+// startWorker starts a worker process, or a worker in this process.
+func (s *Sandbox) startWorker(ctx context.Context, setup EngineSetup) (*workerProcess, error) {
+	if s.local != nil {
+		return s.local.start(ctx, setup, s.options.Logger)
+	}
+	return s.starter.start(ctx, setup, s.options.Logger)
 }
 
 // startSpare starts a worker for the next owner, in the background, unless there is one.
@@ -313,7 +350,7 @@ func (s *Sandbox) interpreter(ctx context.Context, onFirst func()) (*interpreter
 		return s.files, nil
 	}
 	files, err := prepareInterpreter(ctx, s.options.Dir, s.engine, onFirst, func(setup EngineSetup) error {
-		p, err := s.starter.start(ctx, setup, s.options.Logger)
+		p, err := s.startWorker(ctx, setup)
 		if err == nil {
 			p.close()
 		}

@@ -15,6 +15,9 @@ import (
 // workerProgram is the path of a program whose engine the tests use. "make wasmtime" runs them so.
 var workerProgram = flag.String("worker-program", "", "a program whose workers run the scripts, in place of the test itself")
 
+// inProcess has the scripts of all tests and benchmarks run in this process.
+var inProcess = flag.Bool("in-process", false, "run all scripts in the process of the test")
+
 func TestMain(m *testing.M) {
 	RunWorker()
 	escapeIfAsked()
@@ -24,6 +27,7 @@ func TestMain(m *testing.M) {
 // openTest opens a sandbox whose interpreter is kept between test runs.
 func openTest(t testing.TB, o Options) *Sandbox {
 	t.Helper()
+	o.InProcess = o.InProcess || *inProcess
 	s, err := Open(t.Context(), o)
 	if errors.Is(err, ErrNoInterpreter) {
 		t.Skip(err)
@@ -67,8 +71,9 @@ func run(t testing.TB, s *Sandbox, code string, limits Limits) Outcome {
 	return o
 }
 
-func TestWhatScriptsReturn(t *testing.T) {
-	s := openTest(t, Options{})
+func TestWhatScriptsReturn(t *testing.T) { eachMode(t, Options{}, testWhatScriptsReturn) }
+
+func testWhatScriptsReturn(t *testing.T, s *Sandbox) {
 	for name, tt := range map[string]struct{ code, stdout, value, err string }{
 		"output":              {code: `print("hello", 1 + 1)`, stdout: "hello 2\n"},
 		"the last expression": {code: "x = 2\nx * 21", value: "42"},

@@ -41,6 +41,8 @@ type world struct {
 	// truncated reports that output was dropped, flooded that the run was ended because of it.
 	truncated, flooded bool
 	exited             bool
+	// ended is closed when the run must end; nil in a process that is killed then.
+	ended <-chan struct{}
 	// exchange sends a request to the host and returns its answer.
 	exchange func(request []byte) ([]byte, error)
 	reply    []byte
@@ -188,7 +190,7 @@ func (w *world) write(m guestMemory, fd, vectors, count, writtenAt uint32) uint3
 	return m.put32(writtenAt, total)
 }
 
-// sleep waits for the first of the clocks that the script waits for. The program kills a worker that sleeps too long.
+// sleep waits for the first of the clocks that the script waits for, or for the end of the run.
 func (w *world) sleep(m guestMemory, subscriptions, events, count, countAt uint32) uint32 {
 	if count == 0 || count > 16 {
 		return wasiInval
@@ -218,7 +220,12 @@ func (w *world) sleep(m guestMemory, subscriptions, events, count, countAt uint3
 		return wasiFault
 	}
 	if !w.clock.repeats() {
-		time.Sleep(wait)
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-w.ended:
+		}
 	}
 	id := [8]byte(userData) // the event may overlap the subscription
 	clear(event)

@@ -17,40 +17,63 @@ const (
 )
 
 // wazeroEngine returns the engine of [RunWorker], which is written in Go only.
-func wazeroEngine() Engine { return Engine{Name: wazeroName, Open: openWazero} }
+func wazeroEngine() Engine {
+	return Engine{Name: wazeroName,
+		Open: func(ctx context.Context, setup EngineSetup, imports ImportFunc) (Instances, error) {
+			code, err := mapFile(setup.Code)
+			if err != nil {
+				return nil, err
+			}
+			cache, err := wazero.NewCompilationCacheWithDir(setup.Compiled)
+			if err != nil {
+				return nil, err
+			}
+			e, err := openWazero(ctx, wazero.NewRuntimeConfigCompiler().WithCompilationCache(cache), code, setup, imports)
+			if err != nil {
+				return nil, err
+			}
+			e.code = code
+			return e, nil
+		}}
+}
 
 // wazeroInstances are the [Instances] of wazero.
 type wazeroInstances struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
 	memory  *imageMemory
-	// code is the mapped file of the interpreter, until the first instance is discarded.
+	// code is the mapped file of the interpreter, until the first instance is discarded; nil if it is not mapped.
 	code []byte
 	// current is the instance; it is nil if there is none.
 	current api.Module
 }
 
-// openWazero is the Open of wazeroEngine.
-func openWazero(ctx context.Context, setup EngineSetup, imports ImportFunc) (Instances, error) {
-	code, err := mapFile(setup.Code)
-	if err != nil {
-		return nil, err
-	}
+// openWazero opens wazero with a configuration, and compiles the code of the interpreter or loads it from the cache.
+func openWazero(ctx context.Context, config wazero.RuntimeConfig, code []byte, setup EngineSetup,
+	imports ImportFunc) (*wazeroInstances, error) {
 	memory, err := openImage(setup.Image, setup.Memory)
 	if err != nil {
 		return nil, err
 	}
-	cache, err := wazero.NewCompilationCacheWithDir(setup.Compiled)
-	if err != nil {
-		return nil, err
-	}
-	config := wazero.NewRuntimeConfigCompiler().WithCompilationCache(cache)
-	e := &wazeroInstances{runtime: wazero.NewRuntimeWithConfig(ctx, config), memory: memory, code: code}
+	e := &wazeroInstances{runtime: wazero.NewRuntimeWithConfig(ctx, config), memory: memory}
 	compileCtx := experimental.WithCompilationWorkers(ctx, runtime.NumCPU())
 	if e.module, err = e.runtime.CompileModule(compileCtx, code); err != nil {
-		return nil, fmt.Errorf("compile the interpreter: %w", err)
+		err = fmt.Errorf("compile the interpreter: %w", err)
+	} else {
+		err = e.defineImports(ctx, imports)
 	}
-	return e, e.defineImports(ctx, imports)
+	if err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close releases the memory. The compiled code is that of the cache.
+func (e *wazeroInstances) Close() {
+	_ = e.runtime.Close(context.Background()) // it has nothing to close that can fail
+	e.current = nil
+	e.memory.close()
 }
 
 // defineImports defines the functions that the interpreter imports.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -53,7 +54,7 @@ func RunWorkerWith(engine Engine) {
 		programEngine.CompareAndSwap(nil, &engine)
 		return
 	}
-	w := &worker{in: bufio.NewReaderSize(os.Stdin, 16<<10)}
+	w := &worker{in: bufio.NewReaderSize(os.Stdin, workerBuffer), out: os.Stdout}
 	if err := w.serve(context.Background(), &engine, os.Args[2]); err != nil {
 		_ = w.send(errorFrame, []byte(err.Error())) // the program may be gone
 		os.Exit(1)
@@ -61,19 +62,25 @@ func RunWorkerWith(engine Engine) {
 	os.Exit(0)
 }
 
-// A worker runs the scripts that it reads from its standard input.
+// workerBuffer is the size of the buffer for what a worker reads.
+const workerBuffer = 16 << 10
+
+// A worker runs the scripts that it reads: from the standard input of a process, or from a pipe in the program.
 type worker struct {
 	runner *runner
 	in     *bufio.Reader
+	out    io.Writer
 	buffer []byte
+	// ended is closed when a worker in the program must end; nil for a process, which is killed.
+	ended <-chan struct{}
 }
 
 func (w *worker) send(kind frameKind, payload []byte) (err error) {
-	w.buffer, err = writeFrame(os.Stdout, w.buffer, kind, payload)
+	w.buffer, err = writeFrame(w.out, w.buffer, kind, payload)
 	return err
 }
 
-// serve runs scripts until the standard input ends.
+// serve confines this process, and runs scripts until the standard input ends.
 func (w *worker) serve(ctx context.Context, engine *Engine, argument string) error {
 	if err := closeInherited(); err != nil {
 		return err
@@ -89,6 +96,7 @@ func (w *worker) serve(ctx context.Context, engine *Engine, argument string) err
 	if err := w.open(ctx, engine, setup); err != nil {
 		return err
 	}
+	debug.FreeOSMemory()
 	releasePages := process.ProgramPageReleaser()
 	if err := confine.RestrictWorker(); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
@@ -97,6 +105,11 @@ func (w *worker) serve(ctx context.Context, engine *Engine, argument string) err
 		return err
 	}
 	releasePages() // most pages of the program are needed only until here
+	return w.runAll(ctx)
+}
+
+// runAll reports that the worker is ready, and runs scripts until the input ends.
+func (w *worker) runAll(ctx context.Context) error {
 	if err := w.send(readyFrame, nil); err != nil {
 		return err
 	}
@@ -122,13 +135,12 @@ func (w *worker) open(ctx context.Context, engine *Engine, setup EngineSetup) (e
 	if err := w.runner.prepare(ctx); err != nil {
 		return err
 	}
-	first := &world{limits: Limits{}.WithDefaults(), clock: &guestClock{start: time.Now()},
+	first := &world{limits: Limits{}.WithDefaults(), ended: w.ended, clock: &guestClock{start: time.Now()},
 		exchange: func([]byte) ([]byte, error) { return []byte("{}"), nil }}
 	if fault := w.runner.run(ctx, first, []byte(firstScript)); fault != "" || string(first.output[0]) != "1\n" {
 		return fmt.Errorf("the interpreter does not run: %q %s", first.output, fault)
 	}
 	w.runner.discard(ctx)
-	debug.FreeOSMemory()
 	return nil
 }
 
@@ -139,7 +151,7 @@ func (w *worker) run(ctx context.Context, payload []byte) error {
 		return fmt.Errorf("read the script: %w", err)
 	}
 	clock := &guestClock{start: time.Now(), repeated: job.Clock, record: job.Record}
-	world := &world{limits: job.Limits, clock: clock, exchange: func(request []byte) ([]byte, error) {
+	world := &world{limits: job.Limits, clock: clock, ended: w.ended, exchange: func(request []byte) ([]byte, error) {
 		if readings, ok := clock.take(); ok {
 			if err := w.send(clockFrame, readings); err != nil {
 				return nil, err
