@@ -176,9 +176,9 @@ func (r *runner) run(ctx context.Context, w *world, message []byte) (fault strin
 }
 
 // close releases what an engine holds that has a Close: a process that ends needs none.
-func (r *runner) close() {
-	if e, ok := r.instances.(interface{ Close() }); ok {
-		e.Close()
+func (r *runner) close(ctx context.Context) {
+	if e, ok := r.instances.(interface{ Close(context.Context) }); ok {
+		e.Close(context.WithoutCancel(ctx))
 	}
 }
 

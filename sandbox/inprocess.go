@@ -53,11 +53,11 @@ func (l *localWorkers) open(ctx context.Context, setup EngineSetup, imports Impo
 }
 
 // close releases the code. All workers have ended.
-func (l *localWorkers) close() {
+func (l *localWorkers) close(ctx context.Context) {
 	if l == nil || l.cache == nil {
 		return
 	}
-	_ = l.cache.Close(context.Background()) // it has nothing to close that can fail
+	_ = l.cache.Close(ctx) // it has nothing to close that can fail
 	l.code, l.cache = nil, nil
 }
 
@@ -92,7 +92,7 @@ func (l *localWorkers) start(ctx context.Context, setup EngineSetup, log *slog.L
 func (w *worker) serveLocal(ctx context.Context, engine *Engine, setup EngineSetup) error {
 	defer func() {
 		if w.runner != nil {
-			w.runner.close()
+			w.runner.close(ctx)
 		}
 	}()
 	if err := w.open(ctx, engine, setup); err != nil {

@@ -171,7 +171,7 @@ func (s *Sandbox) Close() error {
 		s.slots.wait() // runs end with s.life
 		s.background.Wait()
 		s.starter.close()
-		s.local.close()
+		s.local.close(s.life)
 	})
 	return nil
 }

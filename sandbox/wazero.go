@@ -63,15 +63,15 @@ func openWazero(ctx context.Context, config wazero.RuntimeConfig, code []byte, s
 		err = e.defineImports(ctx, imports)
 	}
 	if err != nil {
-		e.Close()
+		e.Close(ctx)
 		return nil, err
 	}
 	return e, nil
 }
 
 // Close releases the memory. The compiled code is that of the cache.
-func (e *wazeroInstances) Close() {
-	_ = e.runtime.Close(context.Background()) // it has nothing to close that can fail
+func (e *wazeroInstances) Close(ctx context.Context) {
+	_ = e.runtime.Close(ctx) // it has nothing to close that can fail
 	e.current = nil
 	e.memory.close()
 }
