@@ -217,6 +217,18 @@ func TestOnlyOwnersStartGoroutines(t *testing.T) {
 	}
 }
 
+// TestScriptsRunInWorkerProcesses holds that no part of the program runs scripts in its own process: that is for programs
+// of others.
+func TestScriptsRunInWorkerProcesses(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, at := range p.localScripts {
+			if p.dir != "sandbox" {
+				t.Errorf("%s: sandbox.Options.InProcess is not for this program", at)
+			}
+		}
+	}
+}
+
 func TestNoInitNoSleepNoWideInterface(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, at := range p.inits {
@@ -333,6 +345,7 @@ type parsedPackage struct {
 	inits        []string
 	sleeps       []string // positions in tests
 	wide         []string
+	localScripts []string // positions of sandbox.Options.InProcess, tests left out
 }
 
 type parsedImport struct{ path, at string }
@@ -397,6 +410,10 @@ func (p *parsedPackage) addFile(fset *token.FileSet, name string, file *ast.File
 		case *ast.FuncDecl:
 			if n.Name.Name == "init" && n.Recv == nil {
 				p.inits = append(p.inits, at(n))
+			}
+		case *ast.Ident:
+			if n.Name == "InProcess" && !test {
+				p.localScripts = append(p.localScripts, at(n))
 			}
 		case *ast.InterfaceType:
 			if n.Methods.NumFields() > 5 {

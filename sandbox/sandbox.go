@@ -51,8 +51,8 @@ type Options struct {
 	//     program, and a fault of the engine can end the program.
 	//   - The system limits nothing. Limits.Memory holds for the memory of the interpreter, not for what the engine needs
 	//     for it. CPU time is limited by Limits.Time only: a script runs on one thread.
-	//   - A script that is ended stops at its next loop or call of the host. One instruction that copies a large memory
-	//     ends first. Until then the garbage collection of the program may wait too.
+	//   - A script that is ended stops at its next loop. One instruction that fills or copies a large memory ends first.
+	//     A garbage collection waits for it too, and all goroutines with it: for seconds, if Limits.Memory is large.
 	//   - Scripts that compute are slower, about three times.
 	InProcess bool
 	// Logger receives the ends of workers that were not expected; nil drops them.
