@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
@@ -201,6 +202,7 @@ func (t *AgentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 		return out, &drawbridge.Fault{Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
 			Step: "unknown tool " + string(call.Name)}
 	}
+	peer.server = out.Server
 	result, err := t.g.deck.Call(ctx, drawbridge.Call{Caller: caller, Params: params, Peer: peer})
 	out.Result = result
 	return out, err
@@ -259,6 +261,7 @@ func (t *AgentTools) ask(ctx context.Context, id string, send func()) (agent.Ans
 type agentPeer struct {
 	tools  *AgentTools
 	call   drawbridge.ToolCall
+	server string // that offers the tool
 	update func(agent.CallUpdate)
 }
 
@@ -295,7 +298,7 @@ func (p *agentPeer) Notify(_ context.Context, method string, params json.RawMess
 // Request implements [drawbridge.Peer].
 func (p *agentPeer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	id := strings.ToLower(rand.Text()[:8])
-	q := agent.Question{ID: id, Server: rawjson.GetString(params, "_meta", "drawbridge/server"), Tool: string(p.call.Name),
+	q := agent.Question{ID: id, Server: cmp.Or(rawjson.GetString(params, "_meta", interop.MetaServer), p.server), Tool: string(p.call.Name),
 		Arguments: params, Message: rawjson.GetString(params, "message")}
 	update := agent.CallUpdate{Question: &q}
 	switch method {

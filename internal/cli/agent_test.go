@@ -224,3 +224,23 @@ func TestASessionAtTheTerminal(t *testing.T) {
 		t.Errorf("%d %s", code, screen)
 	}
 }
+
+// TestSamplingInASession has a server ask the session's model; the person sees who asks, and says yes.
+func TestSamplingInASession(t *testing.T) {
+	dir := t.TempDir()
+	m := agentHome(t, filepath.Join(dir, "home"))
+	m.reply = func(role, text string) (answer, tool, arguments string) {
+		if role == "user" && strings.HasPrefix(text, "ask") {
+			return "", "every__ask-sampling", `{"prompt":"what now"}`
+		}
+		return "the answer to: " + text, "", ""
+	}
+	c := atTerminal(t, dir, "-i", "--permission-mode", "bypass", "ask the model")
+	c.see("The server every asks your model for an answer. Its text is not verified.")
+	c.answer("[y]es, [a]lways in this session, [n]o? ", "y")
+	c.see("✓ every__ask-sampling")
+	c.answer("> ", "/quit")
+	if screen, code := c.ends(); code != 0 {
+		t.Errorf("%d %s", code, screen)
+	}
+}

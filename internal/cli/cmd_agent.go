@@ -160,7 +160,7 @@ func (a *app) withSession(ctx context.Context, f agentFlags, work func(context.C
 	if f.noTools {
 		return open(ctx, nil)
 	}
-	return a.withAgentTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools}, f.own, open)
+	return a.withAgentTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools, Sampling: !f.print || f.interactive}, f.own, open)
 }
 
 // openModel returns the model of the session.
