@@ -74,10 +74,9 @@ var layers = map[string]int{
 	"internal/undo":       5,
 	"internal/jobs":       5,
 
-	"agent":           6,
-	"internal/server": 6,
-	"internal/acp":    6,
-	"internal/link":   6,
+	"agent":             6,
+	"internal/server":   6,
+	"internal/agentrpc": 6,
 
 	"gateway":          7,
 	"internal/command": 7,
@@ -108,7 +107,7 @@ var never = []struct {
 	because           string
 }{
 	{
-		[]string{"internal/server", "agent"},
+		[]string{"internal/server", "agent", "internal/agentrpc"},
 		[]string{"internal/upstream", "cards", "internal/store", "workspace"},
 		"every call of an agent, a client, the sandbox or a screen goes through deck.Call",
 	},
@@ -140,7 +139,7 @@ var goroutineOwners = []string{
 	"config", "agent", "sandbox", "internal/upstream", "internal/transport", "internal/process", "internal/interop",
 	"internal/oauth",
 	"internal/server", "internal/bearer", "internal/hub", "internal/store", "internal/recordlog",
-	"internal/tui", "internal/web", "internal/jobs",
+	"internal/tui", "internal/web", "internal/jobs", "internal/agentrpc",
 }
 
 func TestEveryPackageHasALayer(t *testing.T) {

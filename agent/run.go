@@ -118,6 +118,7 @@ func (c *conversation) takeTurns(ctx context.Context, result *RunResult) error {
 			return err
 		}
 		result.Usage, result.Cost = result.Usage.Add(turn.response.Usage), result.Cost+turn.cost
+		result.Stop = turn.response.Stop
 		if text := turn.response.Message.Text(); text != "" {
 			result.Text = text
 		}

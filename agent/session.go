@@ -56,8 +56,9 @@ type RunResult struct {
 	// Run is the ID of the run.
 	Run     string
 	Outcome Outcome
-	// Text is the last text of the model.
+	// Text is the last text of the model, and Stop why it stopped.
 	Text string
+	Stop drawbridge.StopReason
 	// Turns is the number of turns, Usage what they used, and Cost the price in US dollars, all without sub-agents.
 	Turns int
 	Usage drawbridge.ModelUsage

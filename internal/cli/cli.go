@@ -149,7 +149,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	root.AddCommand(a.setupCommand(), a.importCommand(), a.connectCommand(), a.disconnectCommand(),
 		a.withSupportTable(a.doctorCommand()), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(),
 		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand(),
-		a.newModelsCommand().command())
+		a.newModelsCommand().command(), a.acpCommand())
 	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand())
 	a.addCompletions(root)
 	return root

@@ -22,11 +22,13 @@ import (
 // agentFlags are the flags of the command line for a session of the agent.
 type agentFlags struct {
 	print, interactive, listModels, resumeLast, noTools, own bool
-	model, fallback, thinking, dir, system, appendSystem     string
-	resume, mode, output                                     string
-	tools                                                    []string
-	maxTurns                                                 int
-	maxCost                                                  float64
+	// link: a program holds the session. exact: resume is a whole ID.
+	link, exact                                          bool
+	model, fallback, thinking, dir, system, appendSystem string
+	resume, mode, output                                 string
+	tools                                                []string
+	maxTurns                                             int
+	maxCost                                              float64
 }
 
 // addAgentFlags adds the flags to the root command.
@@ -49,6 +51,8 @@ func (a *app) addAgentFlags(root *cobra.Command, f *agentFlags) {
 	flags.StringVar(&f.output, "output-format", "text", "output of --print: text, json or stream-json")
 	flags.IntVar(&f.maxTurns, "max-turns", 0, "maximum number of answers of the model for a prompt (default 200)")
 	flags.Float64Var(&f.maxCost, "max-cost", 0, "maximum cost of the session in US `DOLLARS`")
+	flags.BoolVar(&f.link, "json", false, "let a program hold the session: JSON-RPC on standard input and output")
+	flags.BoolVar(&f.link, "rpc", false, "the same as --json")
 	addOwnFlag(root, &f.own)
 }
 
@@ -58,7 +62,8 @@ func asksForAgent(cmd *cobra.Command, args []string) bool {
 		return strings.ContainsAny(arg, " \n") || strings.HasPrefix(arg, "@")
 	})
 	for _, name := range []string{"print", "interactive", "model", "fallback-model", "thinking", "list-models", "cwd", "system",
-		"append-system", "resume", "continue", "tools", "no-tools", "permission-mode", "output-format", "max-turns", "max-cost"} {
+		"append-system", "resume", "continue", "tools", "no-tools", "permission-mode", "output-format", "max-turns", "max-cost",
+		"json", "rpc"} {
 		asked = asked || cmd.Flags().Changed(name)
 	}
 	return asked
@@ -88,6 +93,9 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, f agentFlags) error {
 			return usageError{fmt.Errorf("--cwd %s is not a directory", safetext.Exact(f.dir))}
 		}
 		a.Dir = dir
+	}
+	if f.link {
+		return a.runLink(cmd.Context(), f, args)
 	}
 	if f.print && !f.interactive {
 		return a.runPrompt(cmd.Context(), f, args)
@@ -127,6 +135,14 @@ func (a *app) runPrompt(ctx context.Context, f agentFlags, args []string) error 
 
 // withSession opens a session and calls work with it.
 func (a *app) withSession(ctx context.Context, f agentFlags, work func(context.Context, *agent.Session) error) error {
+	return a.withHistory(ctx, f, func(ctx context.Context, s *agent.Session, _ *agent.FileHistory) error {
+		return work(ctx, s)
+	})
+}
+
+// withHistory opens a session and calls work with it and its history.
+func (a *app) withHistory(ctx context.Context, f agentFlags,
+	work func(context.Context, *agent.Session, *agent.FileHistory) error) error {
 	models, _, err := a.openChatModels(ctx)
 	if err != nil {
 		return err
@@ -155,7 +171,7 @@ func (a *app) withSession(ctx context.Context, f agentFlags, work func(context.C
 		if err != nil {
 			return err
 		}
-		return work(ctx, s)
+		return work(ctx, s, history)
 	}
 	if f.noTools {
 		return open(ctx, nil)
@@ -212,6 +228,9 @@ func (a *app) openHistory(f agentFlags) (*agent.FileHistory, error) {
 		return nil, err
 	}
 	for _, info := range all {
+		if f.exact && info.ID != f.resume {
+			continue
+		}
 		if f.resume == "" || strings.HasPrefix(strings.ToLower(info.ID), strings.ToLower(f.resume)) {
 			return agent.OpenHistory(dir, info.ID)
 		}

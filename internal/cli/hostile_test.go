@@ -76,6 +76,7 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 	line := func(words ...string) show { return show{words, false} }
 	seen := func(words ...string) show { return show{words, true} }
 	shows = map[string][]show{
+		"acp":        {line("acp"), line("acp", hostile()), line("acp", "--model", hostile())},
 		"ask":        {seen("ask")},
 		"ask allow":  {line("ask", "allow", hostile())},
 		"ask deny":   {line("ask", "deny", hostile())},

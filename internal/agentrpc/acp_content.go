@@ -1,0 +1,145 @@
+package agentrpc
+
+import (
+	"encoding/base64"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A contentBlock is a block of a prompt or of an answer.
+type contentBlock struct {
+	Type     string            `json:"type"`
+	Text     string            `json:"text,omitempty"`
+	Data     string            `json:"data,omitempty"`
+	MIMEType string            `json:"mimeType,omitempty"`
+	URI      string            `json:"uri,omitempty"`
+	Name     string            `json:"name,omitempty"`
+	Resource *embeddedResource `json:"resource,omitempty"`
+}
+
+// An embeddedResource is a file that the client sends with a prompt.
+type embeddedResource struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType"`
+	Text     *string `json:"text"`
+	Blob     string  `json:"blob"`
+}
+
+func textBlock(text string) *contentBlock { return &contentBlock{Type: "text", Text: text} }
+
+// promptParts returns the parts of a prompt. Texts and links that follow each other are one text, as the person wrote
+// them; embedded files follow the text.
+func promptParts(blocks []contentBlock) (parts []drawbridge.MessagePart, problem *rpcError) {
+	var text, files strings.Builder
+	for i, b := range blocks {
+		var image *drawbridge.Image
+		switch {
+		case b.Type == "text":
+			text.WriteString(b.Text)
+		case b.Type == "resource_link" && b.URI != "":
+			fmt.Fprintf(&text, "[%s](%s)", b.Name, b.URI)
+		case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
+			fmt.Fprintf(&files, "\n<file path=%q>\n%s\n</file>\n", b.Resource.URI, *b.Resource.Text)
+		case b.Type == "resource" && b.Resource != nil:
+			image = imageOf(b.Resource.MIMEType, b.Resource.Blob)
+		case b.Type == "image":
+			image = imageOf(b.MIMEType, b.Data)
+		}
+		switch b.Type {
+		case "text", "resource_link":
+			continue
+		case "resource":
+			if b.Resource != nil && b.Resource.Text != nil {
+				continue
+			}
+		}
+		if image == nil {
+			return nil, invalidParams(fmt.Sprintf("block %d of the prompt is neither a text, a link nor an image", i+1))
+		}
+		parts = append(parts, drawbridge.MessagePart{Image: image})
+	}
+	if whole := strings.TrimSpace(text.String() + files.String()); whole != "" {
+		parts = append([]drawbridge.MessagePart{{Text: whole}}, parts...)
+	}
+	if len(parts) == 0 {
+		return nil, invalidParams("the prompt is empty")
+	}
+	return parts, nil
+}
+
+// imageOf returns an image; nil if the data is not one.
+func imageOf(mimeType, data string) *drawbridge.Image {
+	content, err := base64.StdEncoding.DecodeString(data)
+	if err != nil || len(content) == 0 || !strings.HasPrefix(mimeType, "image/") {
+		return nil
+	}
+	return &drawbridge.Image{MIMEType: mimeType, Data: content}
+}
+
+// A sessionUpdate tells the client what happened in a session. Update says which members are set.
+type sessionUpdate struct {
+	Update string `json:"sessionUpdate,omitempty"`
+	// Content is a *contentBlock of a message, or the []toolContent of a call.
+	Content   any             `json:"content,omitempty"`
+	Call      string          `json:"toolCallId,omitempty"`
+	Title     string          `json:"title,omitempty"`
+	Kind      string          `json:"kind,omitempty"`
+	Status    string          `json:"status,omitempty"`
+	Input     any             `json:"rawInput,omitempty"`
+	Locations []location      `json:"locations,omitempty"`
+	Mode      string          `json:"currentModeId,omitempty"`
+	Commands  []sessionAction `json:"availableCommands,omitempty"`
+}
+
+// toolContent is a part of the output of a call.
+type toolContent struct {
+	Type    string        `json:"type"`
+	Content *contentBlock `json:"content"`
+}
+
+// A location is a file that a call reads or changes.
+type location struct {
+	Path string `json:"path"`
+}
+
+// A sessionAction is a command that the person can type in place of a prompt.
+type sessionAction struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+func toolText(text string) []toolContent { return []toolContent{{"content", textBlock(text)}} }
+
+// toolKinds are the kinds of Drawbridge's own tools. They decide on the sign that an editor shows.
+var toolKinds = map[string][]string{
+	"read": {"read", "ls", "todo_read"}, "edit": {"edit", "write"}, "search": {"find", "grep", "search_tools"},
+	"execute": {"bash", "process", "run_python"}, "fetch": {"webfetch", "websearch"}, "think": {"task", "todo", "todo_set"},
+}
+
+// kindOf returns the kind of a tool.
+func kindOf(tool string) string {
+	for kind, names := range toolKinds {
+		if slices.Contains(names, tool) {
+			return kind
+		}
+	}
+	return "other"
+}
+
+// locationsOf returns the file that a call of one of Drawbridge's own tools names.
+func locationsOf(call drawbridge.ToolCall, dir string) []location {
+	kind := kindOf(string(call.Name))
+	path := rawjson.GetString(call.Arguments, "path")
+	if path == "" || kind == "other" || kind == "execute" {
+		return nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return []location{{path}}
+}

@@ -1,0 +1,401 @@
+package agentrpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// An acpSession is an open session of an editor.
+type acpSession struct {
+	server *acpServer
+	id     string
+	dir    string
+	agent  *agent.Session
+	log    agent.History
+	// ctx ends when the session is closed. ended is closed after that, when its runs have ended.
+	ctx   context.Context
+	stop  context.CancelFunc
+	ended chan struct{}
+	runs  sync.WaitGroup
+
+	// mu guards the fields below. cancelRun cancels the run; nil if none goes on.
+	mu        sync.Mutex
+	closing   bool
+	cancelRun context.CancelFunc
+
+	// calls are the calls of the run by their agents and IDs, with the IDs that the client knows. count is the number of
+	// all calls. One run, or the replay, uses them at a time.
+	calls map[[2]string]string
+	used  map[string]bool
+	count int
+}
+
+func newACPSession(ctx context.Context, s *acpServer, o Opened, dir string) *acpSession {
+	a := &acpSession{server: s, id: o.Session.Snapshot().Session, dir: dir, agent: o.Session, log: o.History,
+		ended: make(chan struct{}), calls: map[[2]string]string{}, used: map[string]bool{}}
+	a.ctx, a.stop = context.WithCancel(ctx)
+	return a
+}
+
+// end waits for the runs, after no more can begin.
+func (a *acpSession) end() {
+	a.mu.Lock()
+	a.closing = true
+	a.mu.Unlock()
+	a.stop()
+	a.runs.Wait()
+	close(a.ended)
+}
+
+// cancel cancels the run that goes on.
+func (a *acpSession) cancel() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancelRun != nil {
+		a.cancelRun()
+	}
+}
+
+// update sends a session/update notification.
+func (a *acpSession) update(u sessionUpdate) {
+	a.server.send(notification{Version: "2.0", Method: "session/update", Params: struct {
+		Session string        `json:"sessionId"`
+		Update  sessionUpdate `json:"update"`
+	}{a.id, u}})
+}
+
+// say shows a text as a message of the agent.
+func (a *acpSession) say(text string) {
+	a.update(sessionUpdate{Update: "agent_message_chunk", Content: textBlock("\n" + safetext.Text(text) + "\n")})
+}
+
+// A modeState has the permission modes that a client can choose.
+type modeState struct {
+	Current   agent.PermissionMode `json:"currentModeId"`
+	Available []modeInfo           `json:"availableModes"`
+}
+
+type modeInfo struct {
+	ID          agent.PermissionMode `json:"id"`
+	Name        string               `json:"name"`
+	Description string               `json:"description"`
+}
+
+// opened returns the result of the request that opened the session.
+func (a *acpSession) opened(fresh bool) any {
+	id := a.id
+	if !fresh {
+		id = ""
+	}
+	return struct {
+		ID    string    `json:"sessionId,omitempty"`
+		Modes modeState `json:"modes"`
+	}{id, modeState{a.agent.Snapshot().Mode, []modeInfo{
+		{agent.AskFirst, "Ask", "ask before each call that may change something"},
+		{agent.AcceptEdits, "Accept edits", "do not ask before edits of files in the working directory"},
+		{agent.PlanOnly, "Plan", "refuse calls that may change something"},
+		{agent.Bypass, "Bypass", "ask only where a rule says so"},
+	}}}
+}
+
+// actions are the commands that a person can type.
+var actions = []sessionAction{
+	{"compact", "replace old turns by a summary"},
+	{"clear", "begin a new conversation; the old one stays in the history"},
+}
+
+// greet tells the client about the session. servers is the number of MCP servers that the client sent.
+func (a *acpSession) greet(servers int) {
+	a.update(sessionUpdate{Update: "available_commands_update", Commands: actions})
+	if servers > 0 {
+		a.say(fmt.Sprintf("The %d MCP servers of this client are not used. "+
+			"Add them to Drawbridge with \"drawbridge mcp add\" or \"drawbridge import\".", servers))
+	}
+}
+
+// start runs a prompt and responds when it ends.
+func (a *acpSession) start(id json.RawMessage, parts []drawbridge.MessagePart) *rpcError {
+	ctx, cancel := context.WithCancel(a.ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing || a.cancelRun != nil {
+		cancel()
+		if a.closing {
+			return sessionNotFound()
+		}
+		return &rpcError{Code: codeRequest, Message: "a prompt of this session has not ended yet"}
+	}
+	a.cancelRun = cancel
+	a.runs.Go(func() {
+		stop, problem := a.run(ctx, cancel, parts)
+		a.mu.Lock()
+		a.cancelRun = nil
+		a.mu.Unlock()
+		a.server.respond(id, struct {
+			Stop string `json:"stopReason"`
+		}{stop}, problem)
+	})
+	return nil
+}
+
+// run runs a prompt or a command, and returns why it stopped.
+func (a *acpSession) run(ctx context.Context, cancel context.CancelFunc, parts []drawbridge.MessagePart) (
+	stop string, problem *rpcError) {
+	var questions sync.WaitGroup
+	defer questions.Wait()
+	defer cancel()
+	on := func(e agent.Event) { a.event(ctx, e, &questions) }
+	var result agent.RunResult
+	var err error
+	switch strings.TrimSpace(parts[0].Text) {
+	case "/compact":
+		err = a.agent.Condense(ctx, on)
+		result.Outcome = agent.Completed
+	case "/clear":
+		err = a.agent.Clear(ctx)
+		result.Outcome = agent.Completed
+		if err == nil {
+			a.say("A new conversation begins.")
+		}
+	default:
+		result, err = runPrompt(ctx, a.agent, parts, on)
+	}
+	clear(a.calls)
+	switch {
+	case ctx.Err() != nil:
+		return "cancelled", nil
+	case err == nil:
+		return stopReason(result), nil
+	case result.Outcome == agent.TooManyTurns || result.Outcome == agent.Looping || result.Outcome == agent.OverBudget:
+		a.say("The run stopped: " + err.Error())
+		return "max_turn_requests", nil
+	}
+	return "", &rpcError{codeInternal, "run failed: " + err.Error(), &errorData{Outcome: string(result.Outcome)}}
+}
+
+// stopReason returns the stop reason of a run that completed.
+func stopReason(r agent.RunResult) string {
+	switch r.Stop {
+	case drawbridge.StopMaxOutput:
+		return "max_tokens"
+	case drawbridge.StopRefusal:
+		return "refusal"
+	}
+	return "end_turn"
+}
+
+// event tells the client about an event. questions counts the requests for permission that have not ended.
+func (a *acpSession) event(ctx context.Context, e agent.Event, questions *sync.WaitGroup) {
+	switch e.Kind {
+	case agent.TextDelta:
+		if e.Agent == "" {
+			a.update(sessionUpdate{Update: "agent_message_chunk", Content: textBlock(e.Text)})
+		}
+	case agent.ThinkingDelta:
+		if e.Agent == "" {
+			a.update(sessionUpdate{Update: "agent_thought_chunk", Content: textBlock(e.Text)})
+		}
+	case agent.ModelRetried:
+		if e.Agent == "" {
+			a.say("(asked again, the text of this answer so far does not count: " + e.Text + ")")
+		}
+	case agent.ToolStarted:
+		a.callStarted(e.Agent, *e.Call)
+	case agent.ToolProgress:
+		if e.Progress.Message != "" {
+			a.update(sessionUpdate{Update: "tool_call_update", Call: a.callID(e.Agent, *e.Call), Status: "in_progress",
+				Content: toolText(safetext.Text(e.Progress.Message))})
+		}
+	case agent.ToolAsked:
+		id, q := a.callID(e.Agent, *e.Call), *e.Question
+		questions.Go(func() { a.answer(ctx, id, q) })
+	case agent.ToolFinished:
+		a.callFinished(e.Agent, *e.Call, *e.Result)
+	case agent.Condensed:
+		a.say("(old turns were replaced by a summary)")
+	case agent.Notice:
+		a.say(e.Text)
+	}
+}
+
+// callID returns the ID that the client knows for a call; a call that it does not know is told.
+func (a *acpSession) callID(path string, call drawbridge.ToolCall) string {
+	if id := a.calls[[2]string{path, call.ID}]; id != "" {
+		return id
+	}
+	return a.callStarted(path, call)
+}
+
+// callStarted tells the client about a call. Models may use an ID again in another message; the client gets another one.
+func (a *acpSession) callStarted(path string, call drawbridge.ToolCall) string {
+	a.count++
+	id := call.ID
+	if id == "" || a.used[id] {
+		id += "#" + strconv.Itoa(a.count)
+	}
+	a.used[id] = true
+	a.calls[[2]string{path, call.ID}] = id
+	title := safetext.Exact(string(call.Name))
+	if path != "" {
+		title = "agent " + path + ": " + title
+	}
+	a.update(sessionUpdate{Update: "tool_call", Call: id, Title: title, Kind: kindOf(string(call.Name)), Status: "in_progress",
+		Input: inputOf(call.Arguments), Locations: locationsOf(call, a.dir)})
+	return id
+}
+
+// inputOf returns the arguments of a call; nil without any.
+func inputOf(raw json.RawMessage) any {
+	if rawjson.Valid(raw) != nil {
+		return nil
+	}
+	return raw
+}
+
+// callFinished tells the client the result of a call.
+func (a *acpSession) callFinished(path string, call drawbridge.ToolCall, r drawbridge.ToolResult) {
+	id := a.callID(path, call)
+	delete(a.calls, [2]string{path, call.ID})
+	u := sessionUpdate{Update: "tool_call_update", Call: id, Status: "completed"}
+	if r.IsError {
+		u.Status = "failed"
+	}
+	if r.Text != "" {
+		u.Content = toolText(r.Text)
+	}
+	a.update(u)
+}
+
+// A permissionOption is an answer that the person can choose.
+type permissionOption struct {
+	ID   string `json:"optionId"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+}
+
+// answer asks the person and passes the answer on. Questions of servers other than approvals are declined.
+func (a *acpSession) answer(ctx context.Context, call string, q agent.Question) {
+	reply := agent.Answer{ID: q.ID}
+	if q.Kind == agent.AskApproval || q.Kind == agent.AskScript {
+		choice, err := a.askPermission(ctx, call, q)
+		switch {
+		case ctx.Err() != nil:
+			return // the call was cancelled
+		case err != nil:
+			a.say("The client could not ask for permission: " + err.Error())
+		}
+		reply.Allow, reply.Always = choice == "allow_once" || choice == "allow_always", choice == "allow_always"
+	} else {
+		a.say(declined(q))
+	}
+	if err := a.agent.Answer(ctx, reply); err != nil && ctx.Err() == nil {
+		a.say("The answer was not accepted: " + err.Error())
+	}
+}
+
+// declined says that a question was declined.
+func declined(q agent.Question) string {
+	what := map[agent.QuestionKind]string{agent.AskForm: "for values", agent.AskURL: "to open a page",
+		agent.AskSampling: "for an answer of the model"}[q.Kind]
+	text := "The server " + safetext.Exact(q.Server) + " asked " + what + "; this was declined."
+	if q.URL != "" {
+		text += " The page: " + safetext.Exact(q.URL)
+	}
+	return text + " \"drawbridge -i\" can answer such questions."
+}
+
+// askPermission asks the person, and returns the ID of the chosen option; empty if none was chosen.
+func (a *acpSession) askPermission(ctx context.Context, call string, q agent.Question) (string, error) {
+	title := safetext.Exact(q.Tool)
+	if q.Server != "" {
+		title += " of the server " + safetext.Exact(q.Server)
+	}
+	raw, err := a.server.request(ctx, "session/request_permission", struct {
+		Session string             `json:"sessionId"`
+		Call    sessionUpdate      `json:"toolCall"`
+		Options []permissionOption `json:"options"`
+	}{a.id, sessionUpdate{Call: call, Title: title, Status: "pending", Input: inputOf(q.Arguments),
+		Content: toolText(questionText(q))}, []permissionOption{
+		{"allow_once", "Allow once", "allow_once"},
+		{"allow_always", "Allow in this session", "allow_always"},
+		{"reject_once", "Refuse", "reject_once"},
+	}})
+	if err != nil {
+		return "", err
+	}
+	if rawjson.GetString(raw, "outcome", "outcome") != "selected" {
+		return "", nil
+	}
+	return rawjson.GetString(raw, "outcome", "optionId"), nil
+}
+
+// questionText returns what the person decides on, as Markdown.
+func questionText(q agent.Question) string {
+	var b strings.Builder
+	for _, text := range []string{q.Reason, q.Message} {
+		if text != "" {
+			b.WriteString(safetext.Text(text) + "\n\n")
+		}
+	}
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, q.Arguments, "", "  ") != nil {
+		return b.String()
+	}
+	fence := "```"
+	for strings.Contains(pretty.String(), fence) {
+		fence += "`"
+	}
+	return b.String() + fence + "json\n" + string(safetext.JSON(pretty.Bytes())) + "\n" + fence
+}
+
+// replay tells the client the conversation so far.
+func (a *acpSession) replay(ctx context.Context) error {
+	if a.log == nil {
+		return errors.New("read the history: there is none")
+	}
+	path, err := currentPath(ctx, a.log)
+	if err != nil {
+		return fmt.Errorf("read the history: %w", err)
+	}
+	defer clear(a.calls)
+	for _, e := range path {
+		switch {
+		case e.Kind == agent.PromptEntry && e.Message != nil:
+			a.replayMessage("user_message_chunk", *e.Message)
+		case e.Kind == agent.ModelEntry && e.Message != nil:
+			a.replayMessage("agent_message_chunk", *e.Message)
+		case e.Kind == agent.CallEntry && e.Call != nil:
+			a.callStarted("", *e.Call)
+		case e.Kind == agent.ResultEntry && e.Result != nil:
+			a.callFinished("", drawbridge.ToolCall{ID: e.Result.CallID, Name: e.Result.Name}, *e.Result)
+		}
+	}
+	return nil
+}
+
+// replayMessage tells the client a message of the history.
+func (a *acpSession) replayMessage(update string, m drawbridge.Message) {
+	for _, p := range m.Parts {
+		switch {
+		case p.Text != "":
+			a.update(sessionUpdate{Update: update, Content: textBlock(p.Text)})
+		case p.Thinking != nil && p.Thinking.Text != "":
+			a.update(sessionUpdate{Update: "agent_thought_chunk", Content: textBlock(p.Thinking.Text)})
+		case p.Image != nil:
+			a.update(sessionUpdate{Update: update, Content: &contentBlock{Type: "image", MIMEType: p.Image.MIMEType,
+				Data: base64.StdEncoding.EncodeToString(p.Image.Data)}})
+		}
+	}
+}

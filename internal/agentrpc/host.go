@@ -1,0 +1,42 @@
+package agentrpc
+
+import (
+	"context"
+	"io"
+
+	"github.com/drawbridge-mcp/drawbridge/agent"
+)
+
+// A Host opens sessions of the agent. Its methods may be called from several goroutines.
+type Host interface {
+	// Hold opens a session, calls work with it, and closes it when work returns. If the context of work ends, the session
+	// cannot go on. The error is that of opening the session, or that of work.
+	Hold(ctx context.Context, o Opening, work func(ctx context.Context, s Opened) error) error
+	// Models returns the names of the models that a session can use, as "provider/name".
+	Models(ctx context.Context) ([]string, error)
+	// FindModel returns the model with a name.
+	FindModel(ctx context.Context, name string) (agent.Model, error)
+}
+
+// An Opening says which session a client asks for.
+type Opening struct {
+	// Dir is the working directory; empty means that of the host.
+	Dir string
+	// Session is the whole ID of a session that goes on; empty means a new session, or the one that the host chose.
+	Session string
+}
+
+// An Opened session is one that [Host.Hold] opened.
+type Opened struct {
+	Session *agent.Session
+	History agent.History
+	// File is the path of the history; empty if it is not in a file.
+	File string
+}
+
+// Pipes are the two directions of a connection. If one of them is an io.Closer, it is closed when the context ends, so
+// that a blocked read or write ends.
+type Pipes struct {
+	In  io.Reader
+	Out io.Writer
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/agentrpc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// acpCommand returns the command "acp".
+func (a *app) acpCommand() *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "acp",
+		Short: "Let an editor hold sessions of the agent (Agent Client Protocol)",
+		Long: `Speak the Agent Client Protocol on standard input and output, so that an editor can hold sessions of
+Drawbridge's own agent. The editor starts this command and chooses the working directory of each session.
+
+Calls that may change something are asked about in the editor, as the permission mode of the session
+says. MCP servers that the editor sends are not used: sessions have the servers of Drawbridge. The
+command ends when its input ends; sessions stay on the disk and can be loaded again.`,
+		Example: "  drawbridge acp\n  drawbridge acp --model anthropic/claude-sonnet-4-5",
+		Args:    exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return ignoreCanceled(agentrpc.ServeACP(cmd.Context(), a.pipes(), &sessionHost{a, f}, buildVersion()))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.model, "model", "m", "", "`MODEL` of new sessions, such as anthropic/NAME (see drawbridge models)")
+	flags.StringVar(&f.fallback, "fallback-model", "", "`MODEL` that answers if the other one fails")
+	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: off, minimal, low, medium, high, xhigh")
+	flags.StringVar(&f.mode, "permission-mode", "", "what is asked at first: default, acceptEdits, plan or bypass")
+	flags.StringSliceVar(&f.tools, "tools", nil, "only these of Drawbridge's own tools (a list with commas)")
+	flags.BoolVar(&f.noTools, "no-tools", false, "no tools at all")
+	flags.IntVar(&f.maxTurns, "max-turns", 0, "maximum number of answers of the model for a prompt (default 200)")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "maximum cost of each session in US `DOLLARS`")
+	addOwnFlag(cmd, &f.own)
+	return cmd
+}
+
+// runLink lets a program hold the session that the flags describe.
+func (a *app) runLink(ctx context.Context, f agentFlags, args []string) error {
+	if f.print || f.interactive || len(args) > 0 {
+		return usageError{errors.New("--json takes prompts from standard input only: no --print, no --interactive, no prompt")}
+	}
+	return ignoreCanceled(agentrpc.ServeLink(ctx, a.pipes(), &sessionHost{a, f}, agentrpc.Opening{}))
+}
+
+// pipes returns standard input and output.
+func (a *app) pipes() agentrpc.Pipes { return agentrpc.Pipes{In: a.In, Out: a.Out} }
+
+// A sessionHost opens sessions for the programs that package agentrpc serves.
+type sessionHost struct {
+	a     *app
+	flags agentFlags
+}
+
+var _ agentrpc.Host = (*sessionHost)(nil)
+
+// Hold implements [agentrpc.Host].
+func (h *sessionHost) Hold(ctx context.Context, o agentrpc.Opening,
+	work func(context.Context, agentrpc.Opened) error) error {
+	// Each session has its own directory, and nothing but the protocol may be written to standard output.
+	a, f := *h.a, h.flags
+	a.Out = io.Discard
+	if o.Dir != "" {
+		if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("open the session: %s is not a directory", safetext.Exact(o.Dir))
+		}
+		a.Dir = o.Dir
+	}
+	if o.Session != "" {
+		if err := a.findSession(o.Session); err != nil {
+			return err
+		}
+		f.resume, f.exact, f.resumeLast = o.Session, true, false
+	}
+	return a.withHistory(ctx, f, func(ctx context.Context, s *agent.Session, history *agent.FileHistory) error {
+		return work(ctx, agentrpc.Opened{Session: s, History: history, File: history.Path()})
+	})
+}
+
+// findSession checks that a session was held in the working directory.
+func (a *app) findSession(id string) error {
+	dir, err := a.sessionsDir()
+	if err != nil {
+		return err
+	}
+	all, err := agent.ListSessions(dir)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(s agent.SessionInfo) bool { return s.ID == id }) {
+		return fmt.Errorf("no session %s was held in this directory", safetext.Exact(id))
+	}
+	return nil
+}
+
+// Models implements [agentrpc.Host].
+func (h *sessionHost) Models(ctx context.Context) (names []string, err error) {
+	a := *h.a
+	models, _, err := a.openChatModels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer models.Close()
+	for _, provider := range models.List(ctx) {
+		for _, m := range provider.Models {
+			names = append(names, m.String())
+		}
+	}
+	return names, ctx.Err()
+}
+
+// FindModel implements [agentrpc.Host].
+func (h *sessionHost) FindModel(ctx context.Context, name string) (agent.Model, error) {
+	a := *h.a
+	models, _, err := a.openChatModels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer models.Close()
+	return models.Find(ctx, name)
+}
