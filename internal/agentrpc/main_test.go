@@ -167,7 +167,9 @@ func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
 	return work(ctx, agentrpc.Opened{Session: s, History: history, File: "/tmp/" + history.ID()})
 }
 
-func (h *scriptedHost) Models(context.Context) ([]string, error) { return []string{"test/a", "test/b"}, nil }
+func (h *scriptedHost) Models(context.Context) ([]string, error) {
+	return []string{"test/a", "test/b"}, nil
+}
 
 func (h *scriptedHost) FindModel(_ context.Context, name string) (agent.Model, error) {
 	if name != "test/b" {
