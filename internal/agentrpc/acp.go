@@ -170,9 +170,10 @@ func (s *acpServer) open(m message, p acpParams) *rpcError {
 		return &rpcError{Code: codeRequest, Message: "the session is open in this connection already"}
 	}
 	s.work.Go(func() {
-		answered := false
+		answered, closed := false, make(chan struct{})
+		defer close(closed)
 		err := s.host.Hold(s.ctx, Opening{Dir: p.Dir, Session: p.Session}, func(ctx context.Context, o Opened) error {
-			session, problem := s.register(ctx, o, p.Dir)
+			session, problem := s.register(newACPSession(ctx, s, o, p.Dir, closed))
 			if problem != nil {
 				return problem
 			}
@@ -207,8 +208,7 @@ func openProblem(err error) *rpcError {
 }
 
 // register adds an open session.
-func (s *acpServer) register(ctx context.Context, o Opened, dir string) (*acpSession, *rpcError) {
-	session := newACPSession(ctx, s, o, dir)
+func (s *acpServer) register(session *acpSession) (*acpSession, *rpcError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions[session.id] != nil {
@@ -227,7 +227,7 @@ func (s *acpServer) unregister(session *acpSession) {
 	session.end()
 }
 
-// closeSession closes a session and responds when its runs have ended.
+// closeSession closes a session and responds when the host has closed it.
 func (s *acpServer) closeSession(id json.RawMessage, name string) *rpcError {
 	session := s.session(name)
 	if session == nil {
@@ -235,7 +235,7 @@ func (s *acpServer) closeSession(id json.RawMessage, name string) *rpcError {
 	}
 	session.stop()
 	s.work.Go(func() {
-		<-session.ended
+		<-session.closed
 		s.respond(id, struct{}{}, nil)
 	})
 	return nil

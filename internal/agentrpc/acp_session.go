@@ -24,11 +24,11 @@ type acpSession struct {
 	dir    string
 	agent  *agent.Session
 	log    agent.History
-	// ctx ends when the session is closed. ended is closed after that, when its runs have ended.
-	ctx   context.Context
-	stop  context.CancelFunc
-	ended chan struct{}
-	runs  sync.WaitGroup
+	// ctx ends when the session is to be closed. closed is closed when the host has closed it.
+	ctx    context.Context
+	stop   context.CancelFunc
+	closed <-chan struct{}
+	runs   sync.WaitGroup
 
 	// mu guards the fields below. cancelRun cancels the run; nil if none goes on.
 	mu        sync.Mutex
@@ -42,9 +42,9 @@ type acpSession struct {
 	count int
 }
 
-func newACPSession(ctx context.Context, s *acpServer, o Opened, dir string) *acpSession {
+func newACPSession(ctx context.Context, s *acpServer, o Opened, dir string, closed <-chan struct{}) *acpSession {
 	a := &acpSession{server: s, id: o.Session.Snapshot().Session, dir: dir, agent: o.Session, log: o.History,
-		ended: make(chan struct{}), calls: map[[2]string]string{}, used: map[string]bool{}}
+		closed: closed, calls: map[[2]string]string{}, used: map[string]bool{}}
 	a.ctx, a.stop = context.WithCancel(ctx)
 	return a
 }
@@ -56,7 +56,6 @@ func (a *acpSession) end() {
 	a.mu.Unlock()
 	a.stop()
 	a.runs.Wait()
-	close(a.ended)
 }
 
 // cancel cancels the run that goes on.

@@ -225,7 +225,7 @@ func TestACPClientGone(t *testing.T) {
 	if err := <-c.ended; err != nil {
 		t.Error(err)
 	}
-	if host.held != 0 {
-		t.Errorf("%d sessions are held", host.held)
+	if len(host.inUse) != 0 {
+		t.Errorf("%v are held", host.inUse)
 	}
 }

@@ -135,7 +135,7 @@ type scriptedHost struct {
 
 	mu        sync.Mutex
 	histories map[string]agent.History
-	held      int
+	inUse     map[string]bool
 }
 
 func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
@@ -153,11 +153,19 @@ func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
 		}
 		h.histories[history.ID()] = history
 	}
-	h.held++
+	id := history.ID()
+	if h.inUse[id] {
+		h.mu.Unlock()
+		return agent.ErrInUse
+	}
+	if h.inUse == nil {
+		h.inUse = map[string]bool{}
+	}
+	h.inUse[id] = true
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
-		h.held--
+		delete(h.inUse, id)
 		h.mu.Unlock()
 	}()
 	s, err := agent.New(ctx, agent.Options{Model: h.model, Tools: &h.tools, History: history, Mode: h.mode})
@@ -203,8 +211,8 @@ func serve(t *testing.T, host *scriptedHost, run func(context.Context, agentrpc.
 		_ = in.Close()
 		_, _ = io.Copy(io.Discard, c.lines)
 		_ = out.Close()
-		if host.held != 0 {
-			t.Errorf("%d sessions are still held", host.held)
+		if len(host.inUse) != 0 {
+			t.Errorf("%v are still held", host.inUse)
 		}
 	})
 	return c
