@@ -1,0 +1,337 @@
+package tui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// foldedDialog is how many lines of a question are shown before the person asks for everything.
+const foldedDialog = 10
+
+// A dialog is a question that waits for the person.
+type dialog struct {
+	q agent.Question
+	// agent and call name the call that waits.
+	agent, call string
+	shown       time.Time // when it came to the front; zero before
+	scroll      int
+	all         bool
+	form        *form
+}
+
+// A decision is what a key means in a dialog.
+type decision int
+
+const (
+	undecided decision = iota
+	allowOnce
+	allowAlways
+	allowBatch
+	deny
+)
+
+// ask adds the question of an event.
+func (m *model) ask(e agent.Event) {
+	if e.Question == nil {
+		return
+	}
+	m.dialogs = append(m.dialogs, newDialog(e))
+	m.hidden = false
+}
+
+func newDialog(e agent.Event) *dialog {
+	d := &dialog{q: *e.Question, agent: e.Agent, call: e.Call.ID}
+	if d.q.Kind == agent.AskForm {
+		d.form = newForm(d.q.Arguments)
+	}
+	return d
+}
+
+// forget removes the questions of a call that ended.
+func (m *model) forget(path, call string) {
+	var left []*dialog
+	for _, d := range m.dialogs {
+		if d.agent != path || d.call != call {
+			left = append(left, d)
+		}
+	}
+	m.dialogs = left
+}
+
+// shownDialog returns the question that is shown; nil if there is none.
+func (m *model) shownDialog() *dialog {
+	if len(m.dialogs) == 0 || m.hidden {
+		return nil
+	}
+	d := m.dialogs[0]
+	if d.shown.IsZero() {
+		d.shown = m.o.Now()
+	}
+	return d
+}
+
+func (m *model) showQuestions() {
+	if len(m.dialogs) == 0 {
+		m.print(m.t.note("No question waits.", "")...)
+	}
+	m.hidden = false
+}
+
+// decide handles a key in a dialog.
+func (m *model) decide(d *dialog, name, text string) {
+	if name == "esc" && d.form == nil {
+		m.hidden = true
+		return
+	}
+	early := m.o.Now().Sub(d.shown) < typeAhead
+	if early {
+		if d.form == nil {
+			d.scrolls(name)
+		}
+		return
+	}
+	if d.form != nil {
+		switch done, allow := d.form.press(name, text); {
+		case done && allow:
+			m.answer(d, agent.Answer{ID: d.q.ID, Allow: true, Content: d.form.content()})
+		case done:
+			m.answer(d, agent.Answer{ID: d.q.ID})
+		}
+		return
+	}
+	switch d.press(name) {
+	case allowOnce:
+		m.answer(d, agent.Answer{ID: d.q.ID, Allow: true})
+	case allowAlways:
+		m.answer(d, agent.Answer{ID: d.q.ID, Allow: true, Always: true})
+	case deny:
+		m.answer(d, agent.Answer{ID: d.q.ID})
+	case allowBatch:
+		for _, other := range append([]*dialog(nil), m.dialogs...) {
+			if other.q.Kind == agent.AskApproval {
+				m.answer(other, agent.Answer{ID: other.q.ID, Allow: true})
+			}
+		}
+	}
+}
+
+// press returns what a key means.
+func (d *dialog) press(name string) decision {
+	approval := d.q.Kind == agent.AskApproval || d.q.Kind == agent.AskScript
+	switch name {
+	case "y", "o":
+		return allowOnce
+	case "a":
+		if approval {
+			return allowAlways
+		}
+	case "b":
+		if d.q.Kind == agent.AskApproval {
+			return allowBatch
+		}
+	case "n":
+		return deny
+	default:
+		d.scrolls(name)
+	}
+	return undecided
+}
+
+// scrolls handles a key that only changes what is shown, and reports whether it is one.
+func (d *dialog) scrolls(name string) bool {
+	switch name {
+	case "e":
+		d.all, d.scroll = !d.all, 0
+	case "up":
+		d.scroll--
+	case "down":
+		d.scroll++
+	case "pgup":
+		d.scroll -= foldedDialog
+	case "pgdown":
+		d.scroll += foldedDialog
+	default:
+		return false
+	}
+	return true
+}
+
+// answer passes an answer on in the background: a sampling request asks the model first.
+func (m *model) answer(d *dialog, a agent.Answer) {
+	for i, other := range m.dialogs {
+		if other == d {
+			m.dialogs = append(m.dialogs[:i:i], m.dialogs[i+1:]...)
+			break
+		}
+	}
+	session := m.session.Load()
+	word := "denied"
+	switch {
+	case a.Always:
+		word = "allowed for this session"
+	case a.Allow:
+		word = "allowed"
+	}
+	m.print(m.t.note(word+": "+d.subject(), d.agent)...)
+	m.host.background(func(ctx context.Context) tea.Msg { return answeredMsg{session.Answer(ctx, a)} })
+}
+
+// subject names what a question is about, on one line.
+func (d *dialog) subject() string {
+	switch d.q.Kind {
+	case agent.AskApproval:
+		return safetext.Line(d.q.Tool)
+	case agent.AskScript:
+		return "the calls of a script"
+	case agent.AskURL:
+		return "the page that " + safetext.Quote(d.q.Server) + " asks for"
+	case agent.AskSampling:
+		return "the request of " + safetext.Quote(d.q.Server) + " to the model"
+	}
+	return "the form of " + safetext.Quote(d.q.Server)
+}
+
+// title returns the header of a question. It is our own text: a server cannot write it.
+func (d *dialog) title() string {
+	server := safetext.Quote(safetext.Truncate(d.q.Server, 60, safetext.Runes, "…"))
+	switch d.q.Kind {
+	case agent.AskApproval:
+		return "Allow this call?"
+	case agent.AskScript:
+		return "Allow the calls of this script?"
+	case agent.AskURL:
+		return "The server " + server + " asks you to open a web page. Its text is not verified."
+	case agent.AskSampling:
+		return "The server " + server + " asks for an answer of your model. Its text is not verified."
+	}
+	return "The server " + server + " asks for values. Its text is not verified."
+}
+
+// body returns what a person decides about.
+func (d *dialog) body(t *transcript) (lines []string) {
+	text := func(s string, st style) { lines = append(lines, t.wrap([]span{{s, st}}, t.width)...) }
+	if d.agent != "" {
+		text("Agent "+d.agent, dimStyle)
+	}
+	if d.q.Tool != "" {
+		what := safetext.Exact(d.q.Tool)
+		if d.q.Server != "" {
+			what += " of the server " + safetext.Quote(d.q.Server)
+		}
+		text(what, boldStyle)
+	}
+	if d.q.Reason != "" {
+		text(safetext.Text(d.q.Reason), dimStyle)
+	}
+	if d.q.URL != "" {
+		text(safetext.Exact(d.q.URL), linkStyle)
+	}
+	if d.q.Message != "" {
+		bar := "│ " // the text of a server must not look like ours
+		if t.plain {
+			bar = "> "
+		}
+		for _, line := range strings.Split(clean(d.q.Message), "\n") {
+			for _, part := range hardWrap(line, t.width-2) {
+				lines = append(lines, t.paint(dimStyle, bar)+part)
+			}
+		}
+	}
+	if d.form != nil {
+		return lines
+	}
+	if len(d.q.Arguments) > 0 {
+		lines = append(lines, t.code(prettyJSON(d.q.Arguments), "", false, t.width)...)
+	}
+	if diff := argumentsDiff(d.q.Arguments); diff != "" && d.q.Kind == agent.AskApproval {
+		lines = append(lines, t.diffLines(diff, t.width, 0)...)
+	}
+	return lines
+}
+
+// keys returns the line that names the keys.
+func (d *dialog) keys(batch int) string {
+	switch d.q.Kind {
+	case agent.AskApproval:
+		text := "y once · a for this session · n deny"
+		if batch > 1 {
+			text += fmt.Sprintf(" · b all %d calls of this batch once", batch)
+		}
+		return text + " · e everything · Esc later"
+	case agent.AskScript:
+		return "y once · a for this session · n deny · e everything · Esc later"
+	case agent.AskURL:
+		return "y after you have opened it · n decline · Esc later"
+	case agent.AskSampling:
+		return "y let the model answer · n decline · e everything · Esc later"
+	}
+	return "Tab next · Enter send · Space choose · Esc decline"
+}
+
+// dialogLines returns the lines of a question, and the cursor of a form.
+func (m *model) dialogLines(d *dialog, limit int) (lines []string, cursor *tea.Cursor) {
+	batch := 0
+	for _, other := range m.dialogs {
+		if other.q.Kind == agent.AskApproval {
+			batch++
+		}
+	}
+	title := d.title()
+	if n := len(m.dialogs); n > 1 {
+		title += fmt.Sprintf(" (1 of %d)", n)
+	}
+	lines = append(lines, m.rule(""))
+	lines = append(lines, m.t.wrap([]span{{title, warnStyle}}, m.t.width)...)
+	keys := m.t.wrap([]span{{d.keys(batch), dimStyle}}, m.t.width)
+	room := max(limit-len(lines)-len(keys), 1)
+	var fields []string
+	if d.form != nil {
+		fields, cursor = d.form.lines(m.t, max(room-3, 1))
+		room = max(room-len(fields), 1)
+	}
+	body := d.body(m.t)
+	if batch > 1 && d.q.Kind == agent.AskApproval {
+		for _, other := range m.dialogs[1:] {
+			if other.q.Kind == agent.AskApproval {
+				body = append(body, cut("also: "+other.q.Tool+" "+string(other.q.Arguments), m.t.width))
+			}
+		}
+	}
+	body = d.window(m.t, body, room)
+	if cursor != nil {
+		cursor.Y += len(lines) + len(body)
+	}
+	lines = append(append(append(lines, body...), fields...), keys...)
+	return lines, cursor
+}
+
+// window returns the part of the lines that is shown.
+func (d *dialog) window(t *transcript, lines []string, room int) []string {
+	if !d.all {
+		room = min(room, foldedDialog)
+	}
+	if len(lines) <= room {
+		d.scroll = 0
+		return lines
+	}
+	room = max(room-1, 1)
+	d.scroll = min(max(d.scroll, 0), len(lines)-room)
+	shown := append([]string(nil), lines[d.scroll:d.scroll+room]...)
+	return append(shown, t.paint(warnStyle, cut(fmt.Sprintf("lines %d to %d of %d; arrows scroll", d.scroll+1,
+		d.scroll+room, len(lines)), t.width)))
+}
+
+// rawObject returns the members of a JSON object; nil if it is none.
+func rawObject(raw json.RawMessage) (members map[string]json.RawMessage) {
+	if json.Unmarshal(raw, &members) != nil {
+		return nil
+	}
+	return members
+}

@@ -1,0 +1,132 @@
+package tui
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/drawbridge-mcp/drawbridge/agent"
+)
+
+// View returns the frame. It is built again only if something changed.
+func (m *model) View() tea.View {
+	if m.dirty {
+		m.frame, m.dirty = m.build(), false
+	}
+	return m.frame
+}
+
+// build makes the frame: what is not finished, the pane, a question or the input box, and the status line.
+func (m *model) build() tea.View {
+	room := m.maxFrame()
+	var bottom []string
+	var cursor *tea.Cursor
+	if d := m.shownDialog(); d != nil {
+		bottom, cursor = m.dialogLines(d, room-2)
+	} else {
+		bottom, cursor = m.inputLines(room - 1)
+	}
+	bottom = append(bottom, m.statusLine())
+	room -= len(bottom)
+	var top []string
+	if m.pane && room > 2 {
+		top = m.t.pane(room * 2 / 3)
+		room -= len(top)
+	}
+	if room > 0 {
+		top = append(m.t.live(room), top...)
+	}
+	if cursor != nil {
+		cursor.Y += len(top)
+	}
+	view := tea.NewView(strings.Join(append(top, bottom...), "\n"))
+	view.Cursor = cursor
+	return view
+}
+
+// inputLines returns the input box and the choices below it.
+func (m *model) inputLines(limit int) ([]string, *tea.Cursor) {
+	lines := []string{m.rule("")}
+	mark := "> "
+	if m.palette {
+		mark = "/ "
+	}
+	text, x, y := m.input.view(m.t.width - 2)
+	if over := len(text) - max(limit-2, 1); over > 0 { // a low terminal shows only the lines at the cursor
+		from := min(max(0, y-(len(text)-over)+1), over)
+		text, y = text[from:from+len(text)-over], y-from
+	}
+	lines = append(lines, prefixed(text, m.t.paint(promptStyle, mark), "  ")...)
+	cursor := tea.NewCursor(x+2, y+1)
+	cursor.Blink = false
+	if m.chooser != nil {
+		lines = append(lines, m.chooser.lines(m.t.painter, m.t.width, limit-len(lines))...)
+	}
+	if n := len(m.dialogs); n > 0 {
+		lines = append(lines, m.t.paint(warnStyle, cut(fmt.Sprintf("%d waiting for an answer: /approvals", n), m.t.width)))
+	}
+	return lines, cursor
+}
+
+// rule returns a line across the screen with a title.
+func (m *model) rule(title string) string {
+	if title != "" {
+		title = "── " + title + " "
+	}
+	title = ansi.Truncate(title, m.t.width, "…")
+	return m.t.paint(dimStyle, title+strings.Repeat("─", max(0, m.t.width-ansi.StringWidth(title))))
+}
+
+// statusLine returns the state of the session.
+func (m *model) statusLine() string {
+	s := m.state
+	var parts []string
+	switch {
+	case m.hint != "":
+		parts = append(parts, m.hint)
+	case m.running:
+		text := "working"
+		if s.Condensing {
+			text = "condensing"
+		}
+		if d := m.o.Now().Sub(m.began).Truncate(time.Second); d > 0 {
+			text += " " + d.String()
+		}
+		parts = append(parts, text+" (Esc cancels)")
+	}
+	if s.Queued > 0 {
+		parts = append(parts, fmt.Sprintf("%d queued", s.Queued))
+	}
+	mode := string(s.Mode)
+	if s.Mode == agent.Bypass {
+		mode = "BYPASS"
+	}
+	model := s.Model[strings.IndexByte(s.Model, '/')+1:]
+	parts = append(parts, model, mode, tokensText(s.Tokens, s.Window), fmt.Sprintf("$%.4f", s.Cost))
+	if dir, err := filepath.Abs(m.o.Dir); err == nil {
+		parts = append(parts, filepath.Base(dir))
+	}
+	return m.t.paint(dimStyle, cut(strings.Join(parts, " · "), m.t.width))
+}
+
+// tokensText returns how much of the window is used.
+func tokensText(tokens int64, window int) string {
+	text := shortNumber(tokens)
+	if window > 0 {
+		text = fmt.Sprintf("%s/%s (%d%%)", text, shortNumber(int64(window)), tokens*100/int64(window))
+	}
+	return text + " tokens"
+}
+
+func shortNumber(n int64) string {
+	switch {
+	case n >= 1e6:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 1e4:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprint(n)
+}
