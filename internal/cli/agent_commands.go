@@ -1,154 +1,124 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 )
 
-// A terminalCommand is a slash command of a session.
-type terminalCommand struct {
-	names   []string
-	summary string
-	run     func(ctx context.Context, t *agentTerminal, args []string) error
-}
-
-// terminalCommands returns the slash commands in the order of /help. The first name is shown.
-func terminalCommands() []terminalCommand {
-	passOn := func(prefix ...string) func(context.Context, *agentTerminal, []string) error {
-		return func(ctx context.Context, t *agentTerminal, args []string) error {
-			return t.runSubcommand(ctx, append(prefix[:len(prefix):len(prefix)], args...)...)
-		}
+// sessionCommands returns the slash commands of a session that need more than the session. Those that pass on to the
+// command line do what it does.
+func (a *app) sessionCommands(s *agent.Session) []tui.Command {
+	passOn := func(name, summary, usage string, words ...string) tui.Command {
+		return tui.Command{Name: name, Summary: summary, Usage: usage, Run: func(ctx context.Context, args string) (tui.Output, error) {
+			return a.runSubcommand(ctx, append(words[:len(words):len(words)], strings.Fields(args)...)...), nil
+		}}
 	}
-	return []terminalCommand{
-		{[]string{"help", "?"}, "list the commands", showCommands},
-		{[]string{"quit", "exit"}, "end the session; it can be continued with --continue", func(context.Context, *agentTerminal, []string) error {
-			return errSessionEnds
+	return []tui.Command{
+		{Name: "model", Summary: "shows or sets the model", Usage: "[provider/name]", Run: func(ctx context.Context, args string) (tui.Output, error) {
+			return a.setModel(ctx, s, args)
 		}},
-		{[]string{"clear", "reset", "new"}, "begin a new conversation; the old one stays in the history", func(ctx context.Context, t *agentTerminal, _ []string) error {
-			return t.session.Clear(ctx)
+		{Name: "mode", Summary: "shows or sets what is asked: default, acceptEdits, plan, bypass", Usage: "[mode]",
+			Run: func(ctx context.Context, args string) (tui.Output, error) {
+				if args = strings.TrimSpace(args); args != "" {
+					if err := s.SetMode(ctx, agent.PermissionMode(args)); err != nil {
+						return tui.Output{}, err
+					}
+				}
+				return tui.Output{Text: "The permission mode is " + string(s.Snapshot().Mode) + "."}, nil
+			}},
+		{Name: "resume", Aliases: []string{"sessions"}, Summary: "lists the sessions of this directory", Run: func(context.Context, string) (tui.Output, error) {
+			return a.listSessions()
 		}},
-		{[]string{"compact", "condense", "summarize-context"}, "replace old turns by a summary", func(ctx context.Context, t *agentTerminal, _ []string) error {
-			return t.session.Condense(ctx, t.event)
+		{Name: "mcp", Summary: "servers: list, add, remove, test, auth, enable, disable and more", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
+			return a.runSubcommand(ctx, append([]string{"mcp"}, mcpWords(args)...)...), nil
 		}},
-		{[]string{"session"}, "show the session", showSession},
-		{[]string{"cost", "usage"}, "show what the session used", showCost},
-		{[]string{"timeline", "tree"}, "list the messages with their IDs", showTimeline},
-		{[]string{"branch", "fork"}, "go on after the message ID", func(ctx context.Context, t *agentTerminal, args []string) error {
-			if len(args) != 1 {
-				return usageError{fmt.Errorf("/branch takes the ID of a message (see /timeline)")}
+		{Name: "tools", Summary: "tools: list, show NAME, search TEXT", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
+			words := strings.Fields(args)
+			if len(words) == 0 {
+				words = []string{"list"}
 			}
-			return t.session.Branch(ctx, args[0])
+			return a.runSubcommand(ctx, append([]string{"tools"}, words...)...), nil
 		}},
-		{[]string{"name"}, "name the session", func(ctx context.Context, t *agentTerminal, args []string) error {
-			return t.session.SetName(ctx, strings.Join(args, " "))
-		}},
-		{[]string{"mode"}, "show or set what is asked: default, acceptEdits, plan, bypass", setMode},
-		{[]string{"plan"}, "only plan: calls that may change something are refused", func(ctx context.Context, t *agentTerminal, _ []string) error {
-			return t.session.SetMode(ctx, agent.PlanOnly)
-		}},
-		{[]string{"thinking"}, "set how much the model thinks: off, minimal, low, medium, high, xhigh", func(ctx context.Context, t *agentTerminal, args []string) error {
-			return t.session.SetThinking(ctx, drawbridge.ThinkingLevel(strings.Join(args, " ")))
-		}},
-		{[]string{"model"}, "show or set the model", setModel},
-		{[]string{"models"}, "list the models", passOn("models")},
-		{[]string{"mcp"}, "servers: list, add, remove, test, auth, enable, disable, reconnect and more", runMCP},
-		{[]string{"tools"}, "tools: list, show NAME, search TEXT", func(ctx context.Context, t *agentTerminal, args []string) error {
-			if len(args) == 0 {
-				args = []string{"list"}
-			}
-			return t.runSubcommand(ctx, append([]string{"tools"}, args...)...)
-		}},
-		{[]string{"undo"}, "take back what Drawbridge's own tools did to files", passOn("undo")},
-		{[]string{"approvals"}, "calls that wait for an approval, and grants", passOn("ask")},
-		{[]string{"policy"}, "rules: check, explain", passOn("policy")},
-		{[]string{"doctor"}, "look for problems", passOn("doctor")},
+		passOn("models", "lists the models", "[provider]", "models"),
+		passOn("undo", "takes back what Drawbridge's own tools did to files", "[--list]", "undo"),
+		passOn("ask", "calls that wait for an approval, and grants", "[verb]", "ask"),
+		passOn("policy", "rules: check, explain", "[verb]", "policy"),
+		passOn("doctor", "looks for problems", "", "doctor"),
 	}
 }
 
-func showCommands(_ context.Context, t *agentTerminal, _ []string) error {
-	var b strings.Builder
-	for _, c := range terminalCommands() {
-		fmt.Fprintf(&b, "%-28s%s\n", "/"+strings.Join(c.names, ", /"), c.summary)
+// runSubcommand runs a command of the command line, and returns its output as a block.
+func (a *app) runSubcommand(ctx context.Context, args ...string) tui.Output {
+	var out bytes.Buffer
+	p := a.Process
+	p.In, p.Out, p.Err = strings.NewReader(""), &out, &out
+	code := Main(ctx, args, p)
+	text := strings.TrimRight(out.String(), "\n")
+	if text == "" && code != exitOK {
+		text = fmt.Sprintf("exit code %d", code)
 	}
-	b.WriteString("@PATH in a prompt attaches a file. A line that you type while the model works is sent with its next turn.")
-	t.say("%s", b.String())
-	return nil
-}
-
-func showSession(_ context.Context, t *agentTerminal, _ []string) error {
-	s := t.session.Snapshot()
-	t.say("session %s %s\nmodel %s\npermission mode %s\n%d messages, about %d of %d tokens", s.Session, safetext.Exact(s.Name),
-		s.Model, s.Mode, s.Messages, s.Tokens, s.Window)
-	return nil
-}
-
-func showCost(_ context.Context, t *agentTerminal, _ []string) error {
-	s := t.session.Snapshot()
-	t.say("%d input tokens (%d from the cache), %d output tokens%s", s.Usage.Input, s.Usage.CacheRead, s.Usage.Output, costText(s.Cost))
-	return nil
-}
-
-func showTimeline(ctx context.Context, t *agentTerminal, _ []string) error {
-	nodes, err := t.session.Tree(ctx)
-	if err != nil {
-		return err
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
 	}
-	for _, n := range nodes {
-		mark := " "
-		if n.Current {
-			mark = "*"
-		}
-		t.say("%s %s %s: %s", mark, n.ID, n.Kind, oneLine(n.Text, 100))
-	}
-	return nil
+	return tui.Output{Text: fence + "\n" + text + "\n" + fence}
 }
 
-func setMode(ctx context.Context, t *agentTerminal, args []string) error {
-	if len(args) > 0 {
-		if err := t.session.SetMode(ctx, agent.PermissionMode(args[0])); err != nil {
-			return err
-		}
-	}
-	t.say("permission mode %s", t.session.Snapshot().Mode)
-	return nil
-}
-
-func setModel(ctx context.Context, t *agentTerminal, args []string) error {
-	if len(args) > 0 {
-		models, _, err := t.a.openChatModels(ctx)
+// setModel shows or sets the model of a session.
+func (a *app) setModel(ctx context.Context, s *agent.Session, name string) (tui.Output, error) {
+	if name = strings.TrimSpace(name); name != "" {
+		models, _, err := a.openChatModels(ctx)
 		if err != nil {
-			return err
+			return tui.Output{}, err
 		}
 		defer models.Close()
-		m, err := models.Find(ctx, args[0])
+		m, err := models.Find(ctx, name)
 		if err != nil {
-			return err
+			return tui.Output{}, err
 		}
-		if err := t.session.SetModel(ctx, m); err != nil {
-			return err
+		if err := s.SetModel(ctx, m); err != nil {
+			return tui.Output{}, err
 		}
 	}
-	t.say("model %s", t.session.Snapshot().Model)
-	return nil
+	return tui.Output{Text: "The model is " + s.Snapshot().Model + "."}, nil
+}
+
+// listSessions lists the sessions of the directory, and says how to go on with one.
+func (a *app) listSessions() (tui.Output, error) {
+	dir, err := a.sessionsDir()
+	if err != nil {
+		return tui.Output{}, err
+	}
+	all, err := agent.ListSessions(dir)
+	if err != nil {
+		return tui.Output{}, err
+	}
+	var b strings.Builder
+	b.WriteString("`drawbridge --resume ID` goes on with a session:\n\n")
+	for _, info := range all {
+		fmt.Fprintf(&b, "- `%s` %s: %s\n", info.ID, info.Updated.Local().Format("2006-01-02 15:04"),
+			safetext.Truncate(safetext.Exact(info.FirstPrompt), 60, safetext.Runes, "…"))
+	}
+	return tui.Output{Text: b.String()}, nil
 }
 
 // mcpVerbs maps the verbs of /mcp that the command line has under another name.
-var mcpVerbs = map[string][]string{"": {"list"}, "status": {"list"}, "rm": {"remove"}, "help": {"--help"}, "tools": {"list"}}
+var mcpVerbs = map[string][]string{"status": {"list"}, "rm": {"remove"}, "help": {"--help"}, "tools": {"list"}}
 
-// runMCP runs a verb of the command "mcp", so that a session and the command line do the same.
-func runMCP(ctx context.Context, t *agentTerminal, args []string) error {
-	verb := ""
-	if len(args) > 0 {
-		verb, args = args[0], args[1:]
+// mcpWords returns the words after "mcp" on the command line for the arguments of /mcp.
+func mcpWords(args string) []string {
+	words := strings.Fields(args)
+	if len(words) == 0 {
+		return []string{"list"}
 	}
-	words, ok := mcpVerbs[verb]
-	if !ok {
-		words = []string{verb}
+	if other, ok := mcpVerbs[words[0]]; ok {
+		return append(other[:len(other):len(other)], words[1:]...)
 	}
-	return t.runSubcommand(ctx, append(append([]string{"mcp"}, words...), args...)...)
+	return words
 }

@@ -205,21 +205,17 @@ func TestPromptsThatCannotRun(t *testing.T) {
 func TestASessionAtTheTerminal(t *testing.T) {
 	dir := t.TempDir()
 	agentHome(t, filepath.Join(dir, "home"))
-	c := atTerminal(t, dir, "-i", "write a note")
+	c := atTerminal(t, dir, "-i", "--plain", "write a note")
 	c.see(`"content": "from the agent\n"`)
-	c.answer("[y]es, [a]lways in this session, [n]o? ", "n")
+	c.answer("Type y for once, a for this session, n to deny.", "n")
 	c.see("said no")
-	c.see("tokens)")
-	c.answer("> ", "write it again")
-	c.answer("[y]es, [a]lways in this session, [n]o? ", "a")
+	c.answer("Ready.", "write it again")
+	c.answer("Type y for once, a for this session, n to deny.", "a")
 	c.see("Saved")
-	c.answer("> ", "/cost")
-	c.see("output tokens")
-	c.answer("> ", "/mcp list")
-	c.see("every")
-	c.answer("> ", "/nonsense")
-	c.see("Unknown command: /nonsense")
-	c.answer("> ", "/quit")
+	c.answer("Ready.", "/cost")
+	c.answer("tokens", "/mcp list")
+	c.answer("every", "/nonsense")
+	c.answer("unknown command: /nonsense", "/quit")
 	if screen, code := c.ends(); code != 0 {
 		t.Errorf("%d %s", code, screen)
 	}
@@ -235,11 +231,12 @@ func TestSamplingInASession(t *testing.T) {
 		}
 		return "the answer to: " + text, "", ""
 	}
-	c := atTerminal(t, dir, "-i", "--permission-mode", "bypass", "ask the model")
-	c.see("The server every asks your model for an answer. Its text is not verified.")
-	c.answer("[y]es, [a]lways in this session, [n]o? ", "y")
-	c.see("✓ every__ask-sampling")
-	c.answer("> ", "/quit")
+	c := atTerminal(t, dir, "-i", "--plain", "--permission-mode", "bypass", "ask the model")
+	c.see("every")
+	c.see("not verified")
+	c.answer("Type y", "y")
+	c.see("Tool ok: every__ask-sampling")
+	c.answer("Ready.", "/quit")
 	if screen, code := c.ends(); code != 0 {
 		t.Errorf("%d %s", code, screen)
 	}

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 	"github.com/drawbridge-mcp/drawbridge/llm"
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
@@ -22,6 +25,7 @@ import (
 // agentFlags are the flags of the command line for a session of the agent.
 type agentFlags struct {
 	print, interactive, listModels, resumeLast, noTools, own bool
+	plain, noColour                                          bool
 	// link: a program holds the session. exact: resume is a whole ID.
 	link, exact                                          bool
 	model, fallback, thinking, dir, system, appendSystem string
@@ -36,6 +40,8 @@ func (a *app) addAgentFlags(root *cobra.Command, f *agentFlags) {
 	flags := root.Flags()
 	flags.BoolVarP(&f.print, "print", "p", false, "run one prompt, print the answer and exit; the prompt may be piped")
 	flags.BoolVarP(&f.interactive, "interactive", "i", false, "start a session at the terminal, also with --print")
+	flags.BoolVar(&f.plain, "plain", false, "lines without redrawing, for screen readers and simple terminals")
+	flags.BoolVar(&f.noColour, "no-color", false, "no colours in a session")
 	flags.StringVarP(&f.model, "model", "m", "", "`MODEL` of the session, such as anthropic/NAME (see drawbridge models)")
 	flags.StringVar(&f.fallback, "fallback-model", "", "`MODEL` that answers if the other one fails")
 	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: off, minimal, low, medium, high, xhigh")
@@ -62,7 +68,7 @@ func asksForAgent(cmd *cobra.Command, args []string) bool {
 		return strings.ContainsAny(arg, " \n") || strings.HasPrefix(arg, "@")
 	})
 	for _, name := range []string{"print", "interactive", "model", "fallback-model", "thinking", "list-models", "cwd", "system",
-		"append-system", "resume", "continue", "tools", "no-tools", "permission-mode", "output-format", "max-turns", "max-cost",
+		"append-system", "resume", "continue", "tools", "no-tools", "permission-mode", "output-format", "plain", "no-color", "max-turns", "max-cost",
 		"json", "rpc"} {
 		asked = asked || cmd.Flags().Changed(name)
 	}
@@ -104,6 +110,37 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, f agentFlags) error {
 		return errors.New("a session needs a terminal; --print runs one prompt")
 	}
 	return a.runTerminal(cmd.Context(), f, args)
+}
+
+// runTerminal holds a session at the terminal.
+func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) error {
+	if _, err := promptOf(a.Dir, args); err != nil {
+		return err
+	}
+	dir, err := a.sessionsDir()
+	if err != nil {
+		return err
+	}
+	// Ctrl-C cancels a run, and does not end the program.
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	defer stop()
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	return a.withSession(ctx, f, func(ctx context.Context, s *agent.Session) error {
+		return tui.Run(ctx, tui.Options{
+			Session: s, Commands: a.sessionCommands(s), Dir: a.Dir, First: strings.Join(args, " "),
+			HistoryFile: filepath.Join(filepath.Dir(dir), "prompts"),
+			Terminal:    tui.Terminal{In: a.In, Out: a.Out, Env: a.Environ, Plain: f.plain, NoColour: f.noColour, Interrupts: interrupts},
+			Prompt: func(_ context.Context, text string) ([]drawbridge.MessagePart, error) {
+				words := []string{text}
+				if strings.Contains(text, "@") {
+					words = strings.Split(text, " ")
+				}
+				return promptOf(a.Dir, words)
+			},
+		})
+	})
 }
 
 // runPrompt runs one prompt and prints the answer.

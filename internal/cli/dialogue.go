@@ -73,12 +73,6 @@ func (d *Dialogue) Ask(question string) (string, error) {
 	return d.readAnswer(d.terminal.ReadLine)
 }
 
-// SetPrompt replaces the question of an Ask that waits.
-func (d *Dialogue) SetPrompt(question string) {
-	d.terminal.SetPrompt(safetext.Text(question))
-	_, _ = d.terminal.Write(nil) // draws the prompt
-}
-
 // AskHidden is like Ask, but the terminal does not show the answer.
 func (d *Dialogue) AskHidden(question string) (string, error) {
 	return d.readAnswer(func() (string, error) { return d.terminal.ReadPassword(safetext.Text(question)) })
