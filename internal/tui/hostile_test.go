@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/google/go-cmp/cmp"
 )
 
 // hostile has what must not reach a terminal: control sequences, characters that change the direction of text, and
@@ -93,10 +94,20 @@ func TestHostileEvents(t *testing.T) {
 	}
 }
 
-// TestHugeResult shows a result of 50 MB.
+// TestHugeResult shows a result of 50 MB, which a session would have cut, and one of 5 MB that a session has cut.
 func TestHugeResult(t *testing.T) {
+	line := "0123456789abcde\n"
+	tr := newTranscript(newMarkdown(painter{}, false), 79, func() time.Time { return time.Time{} })
+	got := tr.handle(agent.Event{Kind: agent.ToolFinished, Call: &drawbridge.ToolCall{ID: "1", Name: "bash"},
+		Result: &drawbridge.ToolResult{Text: strings.Repeat(line, 50<<20/len(line))}})
+	if diff := cmp.Diff([]string{"✓ bash", "  0123456789abcde (+16383 lines and more)"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if kept := len(tr.last.result); kept > maxUnfolded {
+		t.Errorf("%d bytes are kept", kept)
+	}
 	box := &tools{call: func(context.Context, drawbridge.ToolCall, func(agent.CallUpdate)) (agent.CallOutcome, error) {
-		return outcome(strings.Repeat("0123456789abcde\n", 50<<20/16), nil), nil
+		return outcome(strings.Repeat(line, 5<<20/len(line)), nil), nil
 	}}
 	x := open(t, 80, 24, Options{Session: newSession(t, &script{answers: []answer{
 		says("", call("c1", "bash", `{}`)), says("Done."),

@@ -245,7 +245,7 @@ func open(t testing.TB, width, height int, o Options) *terminal {
 		x.screen.cancel()
 		_ = keys.Close()
 		<-x.done
-		_ = x.screenV.Close()
+		_ = x.screenV.InputPipe().(io.Closer).Close() // Close of the emulator races with Read
 		tasks.Wait()
 	})
 	return x

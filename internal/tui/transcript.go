@@ -267,6 +267,9 @@ func (t *transcript) folded(c *liveCall, result *drawbridge.ToolResult) (lines [
 		more := ""
 		if rest != "" {
 			more = fmt.Sprintf(" (+%d lines)", strings.Count(rest, "\n")+1)
+			if len(result.Text) > maxUnfolded {
+				more = " (+" + more[3:len(more)-1] + " and more)"
+			}
 		}
 		lines = append(lines, t.paint(dimStyle, "  "+cut(first, t.width-4-len(more))+more))
 	}
