@@ -98,6 +98,8 @@ func streams(first, rest string, proceed <-chan struct{}) answer {
 	}
 }
 
+func newPrompt(text string) []drawbridge.MessagePart { return []drawbridge.MessagePart{{Text: text}} }
+
 func call(id, name, arguments string) drawbridge.ToolCall {
 	return drawbridge.ToolCall{ID: id, Name: drawbridge.CardName(name), Arguments: json.RawMessage(arguments)}
 }
@@ -198,6 +200,7 @@ type terminal struct {
 	// mu guards the fields below. changed is closed at each change of the screen.
 	mu      sync.Mutex
 	screenV *vt.Emulator
+	raw     bytes.Buffer // all that was written
 	changed chan struct{}
 	now     time.Time
 }
@@ -206,6 +209,7 @@ type terminal struct {
 func (x *terminal) Write(p []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.raw.Write(p)
 	// Like the driver of a terminal that is not in raw mode.
 	_, err := x.screenV.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")))
 	close(x.changed)

@@ -170,6 +170,7 @@ func (m *model) nextMode() {
 	if next == "" {
 		next = agent.AskFirst
 	}
+	m.state.Mode = next // so that a second key at once counts from here
 	m.change(func(ctx context.Context, s *agent.Session) error { return s.SetMode(ctx, next) })
 }
 
