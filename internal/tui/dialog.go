@@ -21,6 +21,7 @@ type dialog struct {
 	// agent and call name the call that waits.
 	agent, call string
 	shown       time.Time // when it came to the front; zero before
+	listed      time.Time // when it was first listed as one of a batch; zero before
 	scroll      int
 	all         bool
 	form        *form
@@ -115,7 +116,9 @@ func (m *model) decide(d *dialog, name, text string) {
 		m.answer(d, agent.Answer{ID: d.q.ID})
 	case allowBatch:
 		for _, other := range append([]*dialog(nil), m.dialogs...) {
-			if other.q.Kind == agent.AskApproval {
+			// A call that has just come was not seen.
+			seen := other == d || !other.listed.IsZero() && m.o.Now().Sub(other.listed) >= typeAhead
+			if other.q.Kind == agent.AskApproval && seen {
 				m.answer(other, agent.Answer{ID: other.q.ID, Allow: true})
 			}
 		}
@@ -299,8 +302,17 @@ func (m *model) dialogLines(d *dialog, limit int) (lines []string, cursor *tea.C
 	body := d.body(m.t)
 	if batch > 1 && d.q.Kind == agent.AskApproval {
 		for _, other := range m.dialogs[1:] {
-			if other.q.Kind == agent.AskApproval {
-				body = append(body, cut("also: "+other.q.Tool+" "+string(other.q.Arguments), m.t.width))
+			if other.q.Kind != agent.AskApproval {
+				continue
+			}
+			if other.listed.IsZero() {
+				other.listed = m.o.Now()
+			}
+			body = append(body, cut("also: "+other.q.Tool+" "+string(other.q.Arguments), m.t.width))
+			if d.all {
+				narrow := *m.t
+				narrow.width -= 2
+				body = append(body, prefixed(other.body(&narrow), "  ", "  ")...)
 			}
 		}
 	}

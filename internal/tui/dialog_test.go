@@ -98,6 +98,32 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// TestBatchLeavesOutWhatWasNotSeen lets a call come at the moment when the person allows the batch.
+func TestBatchLeavesOutWhatWasNotSeen(t *testing.T) {
+	second := make(chan struct{})
+	box := &tools{}
+	box.call = func(ctx context.Context, c drawbridge.ToolCall, update func(agent.CallUpdate)) (agent.CallOutcome, error) {
+		if c.ID == "c2" {
+			<-second
+		}
+		a, err := box.ask(ctx, approval(c), update)
+		return outcome(fmt.Sprintf("%s allow=%v", c.ID, a.Allow), nil), err
+	}
+	x := open(t, 80, 30, Options{Session: newSession(t, &script{answers: []answer{
+		says("", call("c1", "fs__write", `{"n":1}`), call("c2", "fs__write", `{"n":2}`)), says("Done."),
+	}}, box)})
+	x.press("Write\r")
+	x.shows("Allow this call?", "!1 of 2")
+	x.pass(time.Second)
+	close(second)
+	x.shows("(1 of 2)", `also: fs__write {"n":2}`)
+	x.press("b")
+	x.shows("c1 allow=true", "Allow this call?", "!1 of 2")
+	x.pass(time.Second)
+	x.press("n")
+	x.shows("c2 allow=false", "Done.")
+}
+
 const schema = `{"message":"Who are you?","requestedSchema":{"type":"object","properties":{
 "name":{"type":"string","title":"Your name","description":"as on your card","minLength":2},
 "age":{"type":"integer","minimum":0},
