@@ -108,6 +108,9 @@ func (s *acpServer) dispatch(m message) (result any, problem *rpcError, later bo
 	case "session/set_mode":
 		problem = s.setMode(p)
 		return struct{}{}, problem, false
+	case "session/list":
+		problem = s.listSessions(m.ID, p)
+		return nil, problem, problem == nil
 	case "session/close":
 		problem = s.closeSession(m.ID, p.Session)
 		return nil, problem, problem == nil
@@ -122,6 +125,7 @@ type acpParams struct {
 	Servers []json.RawMessage `json:"mcpServers"`
 	Mode    string            `json:"modeId"`
 	Prompt  []contentBlock    `json:"prompt"`
+	Cursor  string            `json:"cursor"`
 }
 
 // initialize returns what this agent can do.
@@ -136,7 +140,7 @@ func (s *acpServer) initialize() any {
 			"loadSession":         true,
 			"promptCapabilities":  map[string]bool{"image": true, "audio": false, "embeddedContext": true},
 			"mcpCapabilities":     map[string]bool{"http": false, "sse": false},
-			"sessionCapabilities": map[string]any{"close": none{}, "resume": none{}},
+			"sessionCapabilities": map[string]any{"close": none{}, "list": none{}, "resume": none{}},
 		},
 		"authMethods": []none{},
 		"agentInfo":   map[string]string{"name": "drawbridge", "title": "Drawbridge", "version": s.version},

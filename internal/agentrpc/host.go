@@ -16,6 +16,16 @@ type Host interface {
 	Models(ctx context.Context) ([]string, error)
 	// FindModel returns the model with a name.
 	FindModel(ctx context.Context, name string) (agent.Model, error)
+	// Sessions returns the sessions that were held in a directory, the newest first. An empty directory means that of the
+	// host.
+	Sessions(ctx context.Context, dir string) ([]ListedSession, error)
+}
+
+// A ListedSession is a session that can be opened.
+type ListedSession struct {
+	// Dir is the working directory of the session.
+	Dir string
+	agent.SessionInfo
 }
 
 // An Opening says which session a client asks for.

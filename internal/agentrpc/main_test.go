@@ -136,6 +136,7 @@ type scriptedHost struct {
 	mu        sync.Mutex
 	histories map[string]agent.History
 	inUse     map[string]bool
+	listed    []agentrpc.ListedSession
 }
 
 func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
@@ -173,6 +174,18 @@ func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
 		return err
 	}
 	return work(ctx, agentrpc.Opened{Session: s, History: history, File: "/tmp/" + history.ID()})
+}
+
+func (h *scriptedHost) Sessions(_ context.Context, dir string) (all []agentrpc.ListedSession, err error) {
+	if dir == "/broken" {
+		return nil, errors.New("the directory cannot be read")
+	}
+	for _, l := range h.listed {
+		if dir == "" || l.Dir == dir {
+			all = append(all, l)
+		}
+	}
+	return all, nil
 }
 
 func (h *scriptedHost) Models(context.Context) ([]string, error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,6 +102,21 @@ func (a *app) findSession(id string) error {
 		return fmt.Errorf("no session %s was held in this directory", safetext.Exact(id))
 	}
 	return nil
+}
+
+// Sessions implements [agentrpc.Host].
+func (h *sessionHost) Sessions(_ context.Context, dir string) (all []agentrpc.ListedSession, err error) {
+	a := *h.a
+	a.Dir = cmp.Or(dir, a.Dir)
+	sessions, err := a.sessionsDir()
+	if err != nil {
+		return nil, err
+	}
+	found, err := agent.ListSessions(sessions)
+	for _, s := range found {
+		all = append(all, agentrpc.ListedSession{Dir: a.Dir, SessionInfo: s})
+	}
+	return all, err
 }
 
 // Models implements [agentrpc.Host].
