@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -120,12 +121,12 @@ func (s *acpServer) dispatch(m message) (result any, problem *rpcError, later bo
 
 // acpParams are the params of all requests of the client.
 type acpParams struct {
-	Session string            `json:"sessionId"`
-	Dir     string            `json:"cwd"`
-	Servers []json.RawMessage `json:"mcpServers"`
-	Mode    string            `json:"modeId"`
-	Prompt  []contentBlock    `json:"prompt"`
-	Cursor  string            `json:"cursor"`
+	Session string         `json:"sessionId"`
+	Dir     string         `json:"cwd"`
+	Servers []acpMCPServer `json:"mcpServers"`
+	Mode    string         `json:"modeId"`
+	Prompt  []contentBlock `json:"prompt"`
+	Cursor  string         `json:"cursor"`
 }
 
 // initialize returns what this agent can do.
@@ -173,10 +174,15 @@ func (s *acpServer) open(m message, p acpParams) *rpcError {
 	case s.session(p.Session) != nil:
 		return &rpcError{Code: codeRequest, Message: "the session is open in this connection already"}
 	}
+	servers, problem := clientServers(p.Servers)
+	if problem != nil {
+		return problem
+	}
+	opening := Opening{Dir: p.Dir, Session: p.Session, Servers: servers}
 	s.work.Go(func() {
 		answered, closed := false, make(chan struct{})
 		defer close(closed)
-		err := s.host.Hold(s.ctx, Opening{Dir: p.Dir, Session: p.Session}, func(ctx context.Context, o Opened) error {
+		err := s.host.Hold(s.ctx, opening, func(ctx context.Context, o Opened) error {
 			session, problem := s.register(newACPSession(ctx, s, o, p.Dir, closed))
 			if problem != nil {
 				return problem
@@ -189,7 +195,7 @@ func (s *acpServer) open(m message, p acpParams) *rpcError {
 			}
 			s.respond(m.ID, session.opened(m.Method == "session/new"), nil)
 			answered = true
-			session.greet(len(p.Servers))
+			session.greet(o.Notices)
 			<-session.ctx.Done()
 			return nil
 		})
@@ -198,6 +204,36 @@ func (s *acpServer) open(m message, p acpParams) *rpcError {
 		}
 	})
 	return nil
+}
+
+// An acpMCPServer is an MCP server as the client sends it. Without a type, it is a program.
+type acpMCPServer struct {
+	Type    string     `json:"type"`
+	Name    string     `json:"name"`
+	Command string     `json:"command"`
+	Args    []string   `json:"args"`
+	Env     []Variable `json:"env"`
+	URL     string     `json:"url"`
+	Headers []Variable `json:"headers"`
+}
+
+// clientServers returns the MCP servers of a client. Errors name no values, which may be secret.
+func clientServers(all []acpMCPServer) (servers []ClientServer, problem *rpcError) {
+	for i, m := range all {
+		c := ClientServer{Name: m.Name, Transport: m.Type}
+		switch m.Type {
+		case "", "stdio":
+			c.Transport, c.Command, c.Args, c.Env = "stdio", m.Command, m.Args, m.Env
+		case "http", "sse":
+			c.URL, c.Headers = m.URL, m.Headers
+		}
+		if c.Name == "" || c.Command == "" && c.URL == "" {
+			return nil, invalidParams(fmt.Sprintf(
+				"entry %d of mcpServers needs a name, and a command or a type (http or sse) with a url", i+1))
+		}
+		servers = append(servers, c)
+	}
+	return servers, nil
 }
 
 // openProblem returns the error of a session that was not opened.

@@ -115,12 +115,11 @@ var actions = []sessionAction{
 	{"clear", "begin a new conversation; the old one stays in the history"},
 }
 
-// greet tells the client about the session. servers is the number of MCP servers that the client sent.
-func (a *acpSession) greet(servers int) {
+// greet tells the client about the session, with what the host wants it to show.
+func (a *acpSession) greet(notices []string) {
 	a.update(sessionUpdate{Update: "available_commands_update", Commands: actions})
-	if servers > 0 {
-		a.say(fmt.Sprintf("The %d MCP servers of this client are not used. "+
-			"Add them to Drawbridge with \"drawbridge mcp add\" or \"drawbridge import\".", servers))
+	for _, text := range notices {
+		a.say(text)
 	}
 }
 

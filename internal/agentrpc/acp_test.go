@@ -8,6 +8,8 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/agentrpc"
+	"github.com/google/go-cmp/cmp"
 )
 
 func newHistory(t *testing.T, h *scriptedHost) string {
@@ -85,13 +87,42 @@ func TestACPPrompt(t *testing.T) {
 	c.until(`"id":2,"result":{}`)
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"session/close","params":{"sessionId":%q}}`, id)
 	c.until(`"id":3,"error":{"code":-32002`)
-	c.send(`{"jsonrpc":"2.0","id":4,"method":"session/load","params":{"sessionId":%q,"cwd":"/tmp","mcpServers":[{}]}}`, id)
+	c.send(`{"jsonrpc":"2.0","id":4,"method":"session/load","params":{"sessionId":%q,"cwd":"/tmp","mcpServers":[{"name":"m","command":"c"}]}}`, id)
 	lines = c.all(`"id":4,`)
 	if got := updates(lines)[2:]; strings.Join(got, "\n") != want {
 		t.Errorf("the replay is\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
-	if got := c.until("MCP servers"); !strings.Contains(got, "are not used") {
-		t.Error(got)
+	c.until("not used: m")
+}
+
+// TestACPServers has a client that sends MCP servers: the host is given all of them, and may refuse.
+func TestACPServers(t *testing.T) {
+	c, host := acp(t)
+	c.openACP()
+	open := func(servers string) string {
+		c.send(`{"jsonrpc":"2.0","id":3,"method":"session/new","params":{"cwd":"/","mcpServers":[%s]}}`, servers)
+		return c.until(`"id":3`)
+	}
+	open(`{"name":"a","command":"run","args":["-x"],"env":[{"name":"K","value":"v"}]},` +
+		`{"type":"http","name":"b","url":"http://x","headers":[{"name":"H","value":"v"}]},{"type":"sse","name":"c","url":"y"}`)
+	c.until("not used: c")
+	value := []agentrpc.Variable{{Name: "K", Value: "v"}}
+	want := []agentrpc.ClientServer{{Name: "a", Transport: "stdio", Command: "run", Args: []string{"-x"}, Env: value},
+		{Name: "b", Transport: "http", URL: "http://x", Headers: []agentrpc.Variable{{Name: "H", Value: "v"}}},
+		{Name: "c", Transport: "sse", URL: "y"}}
+	if diff := cmp.Diff(want, host.servers); diff != "" {
+		t.Error(diff)
+	}
+	for _, tt := range []struct{ servers, want string }{
+		{`{"name":"refused","command":"x"}`, `"code":-32603,"message":"the server refused may not be used"`},
+		{`{}`, `"code":-32602,"message":"entry 1 of mcpServers needs a name`},
+		{`{"name":"a","type":"http","command":"x"}`, `"code":-32602`},
+		{`{"name":"a","type":"acp","url":"secret"}`, `"code":-32602`},
+		{`{"name":"a","command":"x","env":{"K":"secret"}}`, `"code":-32602`},
+	} {
+		if got := open(tt.servers); !strings.Contains(got, tt.want) || strings.Contains(got, "secret") {
+			t.Errorf("%s: %s, want %s", tt.servers, got, tt.want)
+		}
 	}
 }
 

@@ -34,6 +34,30 @@ type Opening struct {
 	Dir string
 	// Session is the whole ID of a session that goes on; empty means a new session, or the one that the host chose.
 	Session string
+	// Servers are MCP servers that the client wants the session to have. A person has approved none of them. A host that
+	// does not use one says so in Opened.Notices, or returns an error.
+	Servers []ClientServer
+}
+
+// A ClientServer is an MCP server that a client sent. It is a row that came from a conversation: its values are not
+// checked, and those of Env and Headers may be secret.
+type ClientServer struct {
+	Name string
+	// Transport is "stdio", "http" or "sse".
+	Transport string
+	// Command, Args and Env start a program, for "stdio".
+	Command string
+	Args    []string
+	Env     []Variable
+	// URL and Headers reach a server, for the other transports.
+	URL     string
+	Headers []Variable
+}
+
+// A Variable is a variable of the environment, or a header of HTTP.
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // An Opened session is one that [Host.Hold] opened.
@@ -42,6 +66,8 @@ type Opened struct {
 	History agent.History
 	// File is the path of the history; empty if it is not in a file.
 	File string
+	// Notices are texts that the client shows when the session is open.
+	Notices []string
 }
 
 // Pipes are the two directions of a connection. If one of them is an io.Closer, it is closed when the context ends, so

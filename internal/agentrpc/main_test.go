@@ -137,12 +137,22 @@ type scriptedHost struct {
 	histories map[string]agent.History
 	inUse     map[string]bool
 	listed    []agentrpc.ListedSession
+	servers   []agentrpc.ClientServer // those of the last session
 }
 
 func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
 	work func(context.Context, agentrpc.Opened) error) error {
 	h.mu.Lock()
 	history := h.histories[o.Session]
+	h.servers = o.Servers
+	var notices []string
+	for _, s := range o.Servers {
+		if s.Name == "refused" {
+			h.mu.Unlock()
+			return fmt.Errorf("the server %s may not be used", s.Name)
+		}
+		notices = append(notices, "not used: "+s.Name)
+	}
 	if o.Session != "" && history == nil {
 		h.mu.Unlock()
 		return fmt.Errorf("no session %s", o.Session)
@@ -173,7 +183,8 @@ func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
 	if err != nil {
 		return err
 	}
-	return work(ctx, agentrpc.Opened{Session: s, History: history, File: "/tmp/" + history.ID()})
+	return work(ctx, agentrpc.Opened{Session: s, History: history, File: "/tmp/" + history.ID(),
+		Notices: notices})
 }
 
 func (h *scriptedHost) Sessions(_ context.Context, dir string) (all []agentrpc.ListedSession, err error) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/internal/agentrpc"
@@ -84,8 +85,21 @@ func (h *sessionHost) Hold(ctx context.Context, o agentrpc.Opening,
 		f.resume, f.exact, f.resumeLast = o.Session, true, false
 	}
 	return a.withHistory(ctx, f, func(ctx context.Context, s *agent.Session, history *agent.FileHistory) error {
-		return work(ctx, agentrpc.Opened{Session: s, History: history, File: history.Path()})
+		return work(ctx, agentrpc.Opened{Session: s, History: history, File: history.Path(), Notices: unused(o.Servers)})
 	})
+}
+
+// unused says that MCP servers of a client are not used.
+func unused(servers []agentrpc.ClientServer) []string {
+	if len(servers) == 0 {
+		return nil
+	}
+	var names []string
+	for _, s := range servers {
+		names = append(names, safetext.Exact(s.Name))
+	}
+	return []string{fmt.Sprintf("The MCP servers of this client are not used (%s). "+
+		"Add them to Drawbridge with \"drawbridge mcp add\" or \"drawbridge import\".", strings.Join(names, ", "))}
 }
 
 // findSession checks that a session was held in the working directory.
