@@ -3,12 +3,9 @@ package agentrpc
 import (
 	"encoding/base64"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // A contentBlock is a block of a prompt or of an answer.
@@ -91,15 +88,32 @@ type sessionUpdate struct {
 	Kind      string          `json:"kind,omitempty"`
 	Status    string          `json:"status,omitempty"`
 	Input     any             `json:"rawInput,omitempty"`
+	Output    any             `json:"rawOutput,omitempty"`
 	Locations []location      `json:"locations,omitempty"`
 	Mode      string          `json:"currentModeId,omitempty"`
 	Commands  []sessionAction `json:"availableCommands,omitempty"`
+	// Entries is the []planEntry of a plan, which may be empty.
+	Entries any `json:"entries,omitempty"`
+	// Used, Size and Cost are the tokens that the model sees, the size of its window, and the cost so far.
+	Used int64       `json:"used,omitempty"`
+	Size int         `json:"size,omitempty"`
+	Cost *usedAmount `json:"cost,omitempty"`
 }
 
-// toolContent is a part of the output of a call.
+// A usedAmount is an amount of money.
+type usedAmount struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"`
+}
+
+// toolContent is a part of the output of a call: a block, or the change of a file. Without an old text, the file is new
+// or its earlier content is not known.
 type toolContent struct {
 	Type    string        `json:"type"`
-	Content *contentBlock `json:"content"`
+	Content *contentBlock `json:"content,omitempty"`
+	Path    string        `json:"path,omitempty"`
+	OldText *string       `json:"oldText,omitempty"`
+	NewText *string       `json:"newText,omitempty"`
 }
 
 // A location is a file that a call reads or changes.
@@ -113,33 +127,6 @@ type sessionAction struct {
 	Description string `json:"description"`
 }
 
-func toolText(text string) []toolContent { return []toolContent{{"content", textBlock(text)}} }
-
-// toolKinds are the kinds of Drawbridge's own tools. They decide on the sign that an editor shows.
-var toolKinds = map[string][]string{
-	"read": {"read", "ls", "todo_read"}, "edit": {"edit", "write"}, "search": {"find", "grep", "search_tools"},
-	"execute": {"bash", "process", "run_python"}, "fetch": {"webfetch", "websearch"}, "think": {"task", "todo", "todo_set"},
-}
-
-// kindOf returns the kind of a tool.
-func kindOf(tool string) string {
-	for kind, names := range toolKinds {
-		if slices.Contains(names, tool) {
-			return kind
-		}
-	}
-	return "other"
-}
-
-// locationsOf returns the file that a call of one of Drawbridge's own tools names.
-func locationsOf(call drawbridge.ToolCall, dir string) []location {
-	kind := kindOf(string(call.Name))
-	path := rawjson.GetString(call.Arguments, "path")
-	if path == "" || kind == "other" || kind == "execute" {
-		return nil
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	return []location{{path}}
+func toolText(text string) []toolContent {
+	return []toolContent{{Type: "content", Content: textBlock(text)}}
 }

@@ -3,11 +3,9 @@ package agentrpc
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -37,14 +35,14 @@ type acpSession struct {
 
 	// calls are the calls of the run by their agents and IDs, with the IDs that the client knows. count is the number of
 	// all calls. One run, or the replay, uses them at a time.
-	calls map[[2]string]string
+	calls map[[2]string]shownCall
 	used  map[string]bool
 	count int
 }
 
 func newACPSession(ctx context.Context, s *acpServer, o Opened, dir string, closed <-chan struct{}) *acpSession {
 	a := &acpSession{server: s, id: o.Session.Snapshot().Session, dir: dir, agent: o.Session, log: o.History,
-		closed: closed, calls: map[[2]string]string{}, used: map[string]bool{}}
+		closed: closed, calls: map[[2]string]shownCall{}, used: map[string]bool{}}
 	a.ctx, a.stop = context.WithCancel(ctx)
 	return a
 }
@@ -118,9 +116,26 @@ var actions = []sessionAction{
 // greet tells the client about the session, with what the host wants it to show.
 func (a *acpSession) greet(notices []string) {
 	a.update(sessionUpdate{Update: "available_commands_update", Commands: actions})
+	if a.agent.Snapshot().Messages > 0 {
+		a.showUsage()
+	}
 	for _, text := range notices {
 		a.say(text)
 	}
+}
+
+// showUsage tells the client how full the window of the model is, and the cost so far. It does nothing if the window is
+// not known.
+func (a *acpSession) showUsage() {
+	now := a.agent.Snapshot()
+	if now.Window <= 0 || now.Tokens <= 0 {
+		return
+	}
+	u := sessionUpdate{Update: "usage_update", Used: now.Tokens, Size: now.Window}
+	if now.Cost > 0 {
+		u.Cost = &usedAmount{now.Cost, "USD"}
+	}
+	a.update(u)
 }
 
 // start runs a prompt and responds when it ends.
@@ -220,60 +235,14 @@ func (a *acpSession) event(ctx context.Context, e agent.Event, questions *sync.W
 		id, q := a.callID(e.Agent, *e.Call), *e.Question
 		questions.Go(func() { a.answer(ctx, id, q) })
 	case agent.ToolFinished:
-		a.callFinished(e.Agent, *e.Call, *e.Result)
+		a.callFinished(e.Agent, *e.Call, *e.Result, e.Details)
+	case agent.TurnFinished:
+		a.showUsage()
 	case agent.Condensed:
 		a.say("(old turns were replaced by a summary)")
 	case agent.Notice:
 		a.say(e.Text)
 	}
-}
-
-// callID returns the ID that the client knows for a call; a call that it does not know is told.
-func (a *acpSession) callID(path string, call drawbridge.ToolCall) string {
-	if id := a.calls[[2]string{path, call.ID}]; id != "" {
-		return id
-	}
-	return a.callStarted(path, call)
-}
-
-// callStarted tells the client about a call. Models may use an ID again in another message; the client gets another one.
-func (a *acpSession) callStarted(path string, call drawbridge.ToolCall) string {
-	a.count++
-	id := call.ID
-	if id == "" || a.used[id] {
-		id += "#" + strconv.Itoa(a.count)
-	}
-	a.used[id] = true
-	a.calls[[2]string{path, call.ID}] = id
-	title := safetext.Exact(string(call.Name))
-	if path != "" {
-		title = "agent " + path + ": " + title
-	}
-	a.update(sessionUpdate{Update: "tool_call", Call: id, Title: title, Kind: kindOf(string(call.Name)), Status: "in_progress",
-		Input: inputOf(call.Arguments), Locations: locationsOf(call, a.dir)})
-	return id
-}
-
-// inputOf returns the arguments of a call; nil without any.
-func inputOf(raw json.RawMessage) any {
-	if rawjson.Valid(raw) != nil {
-		return nil
-	}
-	return raw
-}
-
-// callFinished tells the client the result of a call.
-func (a *acpSession) callFinished(path string, call drawbridge.ToolCall, r drawbridge.ToolResult) {
-	id := a.callID(path, call)
-	delete(a.calls, [2]string{path, call.ID})
-	u := sessionUpdate{Update: "tool_call_update", Call: id, Status: "completed"}
-	if r.IsError {
-		u.Status = "failed"
-	}
-	if r.Text != "" {
-		u.Content = toolText(r.Text)
-	}
-	a.update(u)
 }
 
 // A permissionOption is an answer that the person can choose.
@@ -325,7 +294,7 @@ func (a *acpSession) askPermission(ctx context.Context, call string, q agent.Que
 		Call    sessionUpdate      `json:"toolCall"`
 		Options []permissionOption `json:"options"`
 	}{a.id, sessionUpdate{Call: call, Title: title, Status: "pending", Input: inputOf(q.Arguments),
-		Content: toolText(questionText(q))}, []permissionOption{
+		Content: append(toolText(questionText(q)), ownChanges(q, a.dir)...)}, []permissionOption{
 		{"allow_once", "Allow once", "allow_once"},
 		{"allow_always", "Allow in this session", "allow_always"},
 		{"reject_once", "Refuse", "reject_once"},
@@ -337,6 +306,14 @@ func (a *acpSession) askPermission(ctx context.Context, call string, q agent.Que
 		return "", nil
 	}
 	return rawjson.GetString(raw, "outcome", "optionId"), nil
+}
+
+// ownChanges returns the changes of a file that a call of Drawbridge's own tools asks for.
+func ownChanges(q agent.Question, dir string) []toolContent {
+	if q.Server != "" {
+		return nil
+	}
+	return changesOf(q.Tool, q.Arguments, dir)
 }
 
 // questionText returns what the person decides on, as Markdown.
@@ -377,7 +354,7 @@ func (a *acpSession) replay(ctx context.Context) error {
 		case e.Kind == agent.CallEntry && e.Call != nil:
 			a.callStarted("", *e.Call)
 		case e.Kind == agent.ResultEntry && e.Result != nil:
-			a.callFinished("", drawbridge.ToolCall{ID: e.Result.CallID, Name: e.Result.Name}, *e.Result)
+			a.callFinished("", drawbridge.ToolCall{ID: e.Result.CallID, Name: e.Result.Name}, *e.Result, e.Details)
 		}
 	}
 	return nil
@@ -392,8 +369,7 @@ func (a *acpSession) replayMessage(update string, m drawbridge.Message) {
 		case p.Thinking != nil && p.Thinking.Text != "":
 			a.update(sessionUpdate{Update: "agent_thought_chunk", Content: textBlock(p.Thinking.Text)})
 		case p.Image != nil:
-			a.update(sessionUpdate{Update: update, Content: &contentBlock{Type: "image", MIMEType: p.Image.MIMEType,
-				Data: base64.StdEncoding.EncodeToString(p.Image.Data)}})
+			a.update(sessionUpdate{Update: update, Content: imageBlock(*p.Image)})
 		}
 	}
 }

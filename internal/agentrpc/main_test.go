@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,14 +23,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A scriptedModel gives answers in order. An answer without a message waits until the request is cancelled.
 type scriptedModel struct {
-	name string
-	mu   sync.Mutex
-	all  []drawbridge.ModelResponse
-	seen []drawbridge.ModelRequest
+	name   string
+	window int
+	mu     sync.Mutex
+	all    []drawbridge.ModelResponse
+	seen   []drawbridge.ModelRequest
 }
 
 func (m *scriptedModel) Info() drawbridge.ModelInfo {
-	return drawbridge.ModelInfo{Provider: "test", Name: m.name, Images: true}
+	return drawbridge.ModelInfo{Provider: "test", Name: m.name, Images: true, Window: m.window,
+		Price: drawbridge.ModelPrice{Input: 1e6, Output: 1e6}}
 }
 
 func (m *scriptedModel) Generate(ctx context.Context, r drawbridge.ModelRequest, on func(drawbridge.ModelDelta)) (
@@ -75,6 +79,8 @@ type scriptedTools struct {
 	mu      sync.Mutex
 	waiting map[string]chan agent.Answer
 	answers []agent.Answer
+	// results are the results of further tools, by their names.
+	results map[string]string
 }
 
 func (t *scriptedTools) Brief(context.Context, agent.Identity) (agent.Briefing, error) {
@@ -83,7 +89,8 @@ func (t *scriptedTools) Brief(context.Context, agent.Identity) (agent.Briefing, 
 
 func (t *scriptedTools) Select(context.Context, agent.Identity, string, []drawbridge.CardName) (
 	all []drawbridge.ToolDefinition, err error) {
-	for _, name := range []string{"read", "ask_approval", "ask_script", "ask_form", "ask_url"} {
+	names := []string{"read", "ask_approval", "ask_script", "ask_form", "ask_url"}
+	for _, name := range append(names, slices.Sorted(maps.Keys(t.results))...) {
 		all = append(all, drawbridge.ToolDefinition{Name: drawbridge.CardName(name), InputSchema: json.RawMessage(`{}`)})
 	}
 	return all, nil
@@ -91,6 +98,9 @@ func (t *scriptedTools) Select(context.Context, agent.Identity, string, []drawbr
 
 func (t *scriptedTools) Call(ctx context.Context, _ agent.Identity, c drawbridge.ToolCall,
 	update func(agent.CallUpdate)) (agent.CallOutcome, error) {
+	if raw := t.results[string(c.Name)]; raw != "" {
+		return agent.CallOutcome{Result: drawbridge.Result{Raw: json.RawMessage(raw)}}, nil
+	}
 	kind, asks := strings.CutPrefix(string(c.Name), "ask_")
 	text := string(c.Arguments)
 	if asks {
@@ -132,6 +142,8 @@ type scriptedHost struct {
 	model *scriptedModel
 	tools scriptedTools
 	mode  agent.PermissionMode
+	// window is that of the model.
+	window int
 
 	mu        sync.Mutex
 	histories map[string]agent.History
@@ -223,7 +235,7 @@ type client struct {
 func serve(t *testing.T, host *scriptedHost, run func(context.Context, agentrpc.Pipes, agentrpc.Host) error,
 	answers ...drawbridge.ModelResponse) *client {
 	t.Helper()
-	host.model = &scriptedModel{name: "a", all: answers}
+	host.model = &scriptedModel{name: "a", all: answers, window: host.window}
 	fromClient, in := io.Pipe()
 	out, toClient := io.Pipe()
 	c := &client{t: t, in: in, out: out, lines: bufio.NewReader(out), ended: make(chan error, 1)}
@@ -244,9 +256,14 @@ func serve(t *testing.T, host *scriptedHost, run func(context.Context, agentrpc.
 
 func acp(t *testing.T, answers ...drawbridge.ModelResponse) (*client, *scriptedHost) {
 	host := &scriptedHost{}
+	return serveACP(t, host, answers...), host
+}
+
+// serveACP serves the Agent Client Protocol with a host.
+func serveACP(t *testing.T, host *scriptedHost, answers ...drawbridge.ModelResponse) *client {
 	return serve(t, host, func(ctx context.Context, p agentrpc.Pipes, h agentrpc.Host) error {
 		return agentrpc.ServeACP(ctx, p, h, "v1")
-	}, answers...), host
+	}, answers...)
 }
 
 func link(t *testing.T, answers ...drawbridge.ModelResponse) (*client, *scriptedHost) {
