@@ -27,6 +27,7 @@ type acpServer struct {
 	// that have no response yet.
 	mu          sync.Mutex
 	initialized bool
+	able        clientAbilities
 	sessions    map[string]*acpSession
 	asked       map[string]chan message
 	lastID      int64
@@ -94,7 +95,7 @@ func (s *acpServer) dispatch(m message) (result any, problem *rpcError, later bo
 	}
 	switch m.Method {
 	case "initialize":
-		return s.initialize(), nil, false
+		return s.initialize(readAbilities(m.Params)), nil, false
 	case "session/new", "session/load", "session/resume":
 		problem = s.open(m, p)
 		return nil, problem, problem == nil
@@ -130,9 +131,9 @@ type acpParams struct {
 }
 
 // initialize returns what this agent can do.
-func (s *acpServer) initialize() any {
+func (s *acpServer) initialize(able clientAbilities) any {
 	s.mu.Lock()
-	s.initialized = true
+	s.initialized, s.able = true, able
 	s.mu.Unlock()
 	type none struct{}
 	return map[string]any{
@@ -146,6 +147,13 @@ func (s *acpServer) initialize() any {
 		"authMethods": []none{},
 		"agentInfo":   map[string]string{"name": "drawbridge", "title": "Drawbridge", "version": s.version},
 	}
+}
+
+// abilities returns the optional features of the client.
+func (s *acpServer) abilities() clientAbilities {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.able
 }
 
 // session returns an open session; nil if there is none.

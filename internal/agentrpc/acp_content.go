@@ -85,6 +85,7 @@ type sessionUpdate struct {
 	Content   any             `json:"content,omitempty"`
 	Call      string          `json:"toolCallId,omitempty"`
 	Title     string          `json:"title,omitempty"`
+	Severity  string          `json:"severity,omitempty"`
 	Kind      string          `json:"kind,omitempty"`
 	Status    string          `json:"status,omitempty"`
 	Input     any             `json:"rawInput,omitempty"`

@@ -1,7 +1,6 @@
 package agentrpc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -73,8 +71,12 @@ func (a *acpSession) update(u sessionUpdate) {
 	}{a.id, u}})
 }
 
-// say shows a text as a message of the agent.
+// say shows a text as a notice, or as a message of the agent if the client knows no notices.
 func (a *acpSession) say(text string) {
+	if a.server.abilities().notices {
+		a.update(sessionUpdate{Update: "notice", Severity: "info", Title: safetext.Text(text)})
+		return
+	}
 	a.update(sessionUpdate{Update: "agent_message_chunk", Content: textBlock("\n" + safetext.Text(text) + "\n")})
 }
 
@@ -243,96 +245,6 @@ func (a *acpSession) event(ctx context.Context, e agent.Event, questions *sync.W
 	case agent.Notice:
 		a.say(e.Text)
 	}
-}
-
-// A permissionOption is an answer that the person can choose.
-type permissionOption struct {
-	ID   string `json:"optionId"`
-	Name string `json:"name"`
-	Kind string `json:"kind"`
-}
-
-// answer asks the person and passes the answer on. Questions of servers other than approvals are declined.
-func (a *acpSession) answer(ctx context.Context, call string, q agent.Question) {
-	reply := agent.Answer{ID: q.ID}
-	if q.Kind == agent.AskApproval || q.Kind == agent.AskScript {
-		choice, err := a.askPermission(ctx, call, q)
-		switch {
-		case ctx.Err() != nil:
-			return // the call was cancelled
-		case err != nil:
-			a.say("The client could not ask for permission: " + err.Error())
-		}
-		reply.Allow, reply.Always = choice == "allow_once" || choice == "allow_always", choice == "allow_always"
-	} else {
-		a.say(declined(q))
-	}
-	if err := a.agent.Answer(ctx, reply); err != nil && ctx.Err() == nil {
-		a.say("The answer was not accepted: " + err.Error())
-	}
-}
-
-// declined says that a question was declined.
-func declined(q agent.Question) string {
-	what := map[agent.QuestionKind]string{agent.AskForm: "for values", agent.AskURL: "to open a page",
-		agent.AskSampling: "for an answer of the model"}[q.Kind]
-	text := "The server " + safetext.Exact(q.Server) + " asked " + what + "; this was declined."
-	if q.URL != "" {
-		text += " The page: " + safetext.Exact(q.URL)
-	}
-	return text + " \"drawbridge -i\" can answer such questions."
-}
-
-// askPermission asks the person, and returns the ID of the chosen option; empty if none was chosen.
-func (a *acpSession) askPermission(ctx context.Context, call string, q agent.Question) (string, error) {
-	title := safetext.Exact(q.Tool)
-	if q.Server != "" {
-		title += " of the server " + safetext.Exact(q.Server)
-	}
-	raw, err := a.server.request(ctx, "session/request_permission", struct {
-		Session string             `json:"sessionId"`
-		Call    sessionUpdate      `json:"toolCall"`
-		Options []permissionOption `json:"options"`
-	}{a.id, sessionUpdate{Call: call, Title: title, Status: "pending", Input: inputOf(q.Arguments),
-		Content: append(toolText(questionText(q)), ownChanges(q, a.dir)...)}, []permissionOption{
-		{"allow_once", "Allow once", "allow_once"},
-		{"allow_always", "Allow in this session", "allow_always"},
-		{"reject_once", "Refuse", "reject_once"},
-	}})
-	if err != nil {
-		return "", err
-	}
-	if rawjson.GetString(raw, "outcome", "outcome") != "selected" {
-		return "", nil
-	}
-	return rawjson.GetString(raw, "outcome", "optionId"), nil
-}
-
-// ownChanges returns the changes of a file that a call of Drawbridge's own tools asks for.
-func ownChanges(q agent.Question, dir string) []toolContent {
-	if q.Server != "" {
-		return nil
-	}
-	return changesOf(q.Tool, q.Arguments, dir)
-}
-
-// questionText returns what the person decides on, as Markdown.
-func questionText(q agent.Question) string {
-	var b strings.Builder
-	for _, text := range []string{q.Reason, q.Message} {
-		if text != "" {
-			b.WriteString(safetext.Text(text) + "\n\n")
-		}
-	}
-	var pretty bytes.Buffer
-	if json.Indent(&pretty, q.Arguments, "", "  ") != nil {
-		return b.String()
-	}
-	fence := "```"
-	for strings.Contains(pretty.String(), fence) {
-		fence += "`"
-	}
-	return b.String() + fence + "json\n" + string(safetext.JSON(pretty.Bytes())) + "\n" + fence
 }
 
 // replay tells the client the conversation so far.

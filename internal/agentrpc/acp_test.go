@@ -24,7 +24,13 @@ func newHistory(t *testing.T, h *scriptedHost) string {
 // openACP initializes the connection and opens a session.
 func (c *client) openACP() (session string) {
 	c.t.Helper()
-	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`)
+	return c.openACPWith("{}")
+}
+
+// openACPWith is openACP for a client with capabilities.
+func (c *client) openACPWith(capabilities string) (session string) {
+	c.t.Helper()
+	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":%s}}`, capabilities)
 	if got := c.next(); !strings.Contains(got, `"protocolVersion":1`) || !strings.Contains(got, `"loadSession":true`) {
 		c.t.Fatalf("initialize: %s", got)
 	}

@@ -2,6 +2,7 @@ package agentrpc_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/internal/agentrpc"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"go.uber.org/goleak"
 )
 
@@ -89,7 +91,7 @@ func (t *scriptedTools) Brief(context.Context, agent.Identity) (agent.Briefing, 
 
 func (t *scriptedTools) Select(context.Context, agent.Identity, string, []drawbridge.CardName) (
 	all []drawbridge.ToolDefinition, err error) {
-	names := []string{"read", "ask_approval", "ask_script", "ask_form", "ask_url"}
+	names := []string{"read", "ask_approval", "ask_script", "ask_form", "ask_url", "ask_sampling"}
 	for _, name := range append(names, slices.Sorted(maps.Keys(t.results))...) {
 		all = append(all, drawbridge.ToolDefinition{Name: drawbridge.CardName(name), InputSchema: json.RawMessage(`{}`)})
 	}
@@ -112,10 +114,10 @@ func (t *scriptedTools) Call(ctx context.Context, _ agent.Identity, c drawbridge
 		t.waiting["q1"] = answer
 		t.mu.Unlock()
 		update(agent.CallUpdate{Question: &agent.Question{ID: "q1", Kind: agent.QuestionKind(kind), Server: "srv", Tool: "do",
-			Reason: "it writes", Arguments: c.Arguments, URL: "https://example.com/"}})
+			Reason: "it writes", Arguments: c.Arguments, Message: "please", URL: cmp.Or(rawjson.GetString(c.Arguments, "url"), "https://example.com/")}})
 		select {
 		case a := <-answer:
-			text = fmt.Sprintf("allow=%v always=%v", a.Allow, a.Always)
+			text = fmt.Sprintf("allow=%v always=%v %s", a.Allow, a.Always, a.Content)
 		case <-ctx.Done():
 			return agent.CallOutcome{}, context.Cause(ctx)
 		}
