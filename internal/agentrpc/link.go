@@ -17,6 +17,8 @@ const (
 	waitingRequests = 256
 	// answerTime is how long a question of the link waits for an answer.
 	answerTime = 90 * time.Second
+	// aliveTime is the time between two signals after the end of the input.
+	aliveTime = time.Second
 )
 
 // A link is one connection that holds one session at a time.
@@ -59,16 +61,17 @@ func ServeLink(ctx context.Context, p Pipes, host Host, o Opening) error {
 	l := &link{connection: connect(ctx, p), host: host, queue: make(chan linkRequest, waitingRequests),
 		aborts: map[int]context.CancelFunc{}, questions: map[string]chan agent.Answer{}}
 	defer l.close()
-	var work sync.WaitGroup
 	var failed error
-	work.Go(func() {
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
 		failed = l.hold(o)
 		l.end(errClientGone)
-	})
+	}()
 	l.receiveAll()
 	close(l.queue)
 	l.endInput()
-	work.Wait()
+	l.waitFor(held)
 	for r := range l.queue {
 		l.forget(r.number)
 		l.respond(r.ID, nil, failure(failed))
@@ -77,6 +80,21 @@ func ServeLink(ctx context.Context, p Pipes, host Host, o Opening) error {
 		return failed
 	}
 	return clientEnd(ctx)
+}
+
+// waitFor waits until the requests that were read are completed. A client that has ended is not told from one that
+// only sends no more, so a signal is written now and then: if that fails, the runs are cancelled.
+func (l *link) waitFor(held <-chan struct{}) {
+	ticker := time.NewTicker(aliveTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-held:
+			return
+		case <-ticker.C:
+			l.send(signal{Type: "signal", Name: "alive"})
+		}
+	}
 }
 
 // receiveAll handles the input until it ends.

@@ -144,3 +144,16 @@ func TestLinkClientGone(t *testing.T) {
 		t.Errorf("the server ended with %v", err)
 	}
 }
+
+// TestLinkClientGoneInSilence ends the client while the model says nothing.
+func TestLinkClientGoneInSilence(t *testing.T) {
+	c, _ := link(t, says("begins", "wait"))
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"submit","params":{"input":"a"}}`)
+	c.until(`"name":"text"`)
+	_ = c.in.Close()
+	c.until(`"name":"alive"`)
+	_ = c.out.Close()
+	if err := <-c.ended; err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/internal/agentrpc"
@@ -31,6 +33,7 @@ command ends when its input ends; sessions stay on the disk and can be loaded ag
 		Example: "  drawbridge acp\n  drawbridge acp --model anthropic/claude-sonnet-4-5",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer surviveBrokenPipes()()
 			return ignoreCanceled(agentrpc.ServeACP(cmd.Context(), a.pipes(), &sessionHost{a, f}, buildVersion()))
 		},
 	}
@@ -52,7 +55,16 @@ func (a *app) runLink(ctx context.Context, f agentFlags, args []string) error {
 	if f.print || f.interactive || len(args) > 0 {
 		return usageError{errors.New("--json takes prompts from standard input only: no --print, no --interactive, no prompt")}
 	}
+	defer surviveBrokenPipes()()
 	return ignoreCanceled(agentrpc.ServeLink(ctx, a.pipes(), &sessionHost{a, f}, agentrpc.Opening{}))
+}
+
+// surviveBrokenPipes makes a write to a client that has ended an error, so that sessions are closed in order; else the
+// system ends the process. It returns a function that restores that.
+func surviveBrokenPipes() (restore func()) {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	return func() { signal.Stop(broken) }
 }
 
 // pipes returns standard input and output.
