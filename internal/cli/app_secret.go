@@ -13,8 +13,10 @@ func (a *app) secretCommand() *cobra.Command {
 		PrintChange: a.printChange}.command())
 }
 
-// openVault returns the vault. The first call opens it.
+// openVault returns the vault. The first call opens it. Several goroutines may call it.
 func (a *app) openVault() (*secrets.Vault, error) {
+	a.vaultMu.Lock()
+	defer a.vaultMu.Unlock()
 	var err error
 	if a.cachedVault == nil {
 		a.cachedVault, err = gateway.OpenVault(a.gatewayConfig())

@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -175,6 +176,7 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 type app struct {
 	Process
 	statusLine    *StatusLineWriter
+	vaultMu       sync.Mutex     // guards cachedVault
 	cachedVault   *secrets.Vault // set by openVault
 	configPaths   []string
 	storeLocation string
