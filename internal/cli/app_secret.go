@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"sync"
+
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -13,15 +15,21 @@ func (a *app) secretCommand() *cobra.Command {
 		PrintChange: a.printChange}.command())
 }
 
+// A vaultOpener keeps the vault after it was opened.
+type vaultOpener struct {
+	mu    sync.Mutex
+	vault *secrets.Vault
+}
+
 // openVault returns the vault. The first call opens it. Several goroutines may call it.
 func (a *app) openVault() (*secrets.Vault, error) {
-	a.vaultMu.Lock()
-	defer a.vaultMu.Unlock()
+	a.vault.mu.Lock()
+	defer a.vault.mu.Unlock()
 	var err error
-	if a.cachedVault == nil {
-		a.cachedVault, err = gateway.OpenVault(a.gatewayConfig())
+	if a.vault.vault == nil {
+		a.vault.vault, err = gateway.OpenVault(a.gatewayConfig())
 	}
-	return a.cachedVault, err
+	return a.vault.vault, err
 }
 
 // vaultSecrets returns the store of the person's secrets in the vault.

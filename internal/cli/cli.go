@@ -13,7 +13,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -24,7 +23,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/spf13/cobra"
 )
 
@@ -106,7 +104,7 @@ func exitCode(err error) int {
 // NewRootCommand returns the command "drawbridge" with all its subcommands. Main runs it; tests read its names and
 // flags.
 func NewRootCommand(p Process) *cobra.Command {
-	a := &app{Process: p, statusLine: NewStatusLineWriter(p.Err)}
+	a := &app{Process: p, statusLine: NewStatusLineWriter(p.Err), vault: &vaultOpener{}}
 	var session agentFlags
 	root := &cobra.Command{
 		Use:   "drawbridge",
@@ -176,8 +174,7 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 type app struct {
 	Process
 	statusLine    *StatusLineWriter
-	vaultMu       sync.Mutex     // guards cachedVault
-	cachedVault   *secrets.Vault // set by openVault
+	vault         *vaultOpener // copies of an app share it
 	configPaths   []string
 	storeLocation string
 	naming        string
