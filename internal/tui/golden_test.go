@@ -114,7 +114,7 @@ func TestFoldedCalls(t *testing.T) {
 	x.press("\x14")
 	x.shows("![>] fix the error")
 	x.press("\x1b")
-	x.shows("cancelled", "!working")
+	x.shows("The run ended: cancelled", "!working")
 	x.press("\x0f")
 	x.shows(`"command": "go build ./..."`)
 	x.golden("calls-cancelled")
