@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -21,7 +23,8 @@ type acpServer struct {
 	host    Host
 	version string
 	// work are the goroutines that hold sessions and close them. ServeACP waits for them.
-	work sync.WaitGroup
+	work   sync.WaitGroup
+	models modelList
 
 	// mu guards the fields below. sessions are those that are open, by their IDs. asked are the requests to the client
 	// that have no response yet.
@@ -37,7 +40,7 @@ type acpServer struct {
 // ends, after all sessions are closed. version is that of this program.
 func ServeACP(ctx context.Context, p Pipes, host Host, version string) error {
 	s := &acpServer{connection: connect(ctx, p), host: host, version: version, sessions: map[string]*acpSession{},
-		asked: map[string]chan message{}}
+		asked: map[string]chan message{}, models: modelList{ready: make(chan struct{})}}
 	defer s.close()
 	defer s.work.Wait()
 	defer s.end(errClientGone)
@@ -113,6 +116,12 @@ func (s *acpServer) dispatch(m message) (result any, problem *rpcError, later bo
 	case "session/list":
 		problem = s.listSessions(m.ID, p)
 		return nil, problem, problem == nil
+	case "session/set_config_option":
+		problem = s.setOption(m.ID, p)
+		return nil, problem, problem == nil
+	case "$/cancel_request":
+		s.cancelRequest(p.Request)
+		return struct{}{}, nil, false
 	case "session/close":
 		problem = s.closeSession(m.ID, p.Session)
 		return nil, problem, problem == nil
@@ -122,12 +131,15 @@ func (s *acpServer) dispatch(m message) (result any, problem *rpcError, later bo
 
 // acpParams are the params of all requests of the client.
 type acpParams struct {
-	Session string         `json:"sessionId"`
-	Dir     string         `json:"cwd"`
-	Servers []acpMCPServer `json:"mcpServers"`
-	Mode    string         `json:"modeId"`
-	Prompt  []contentBlock `json:"prompt"`
-	Cursor  string         `json:"cursor"`
+	Session string          `json:"sessionId"`
+	Dir     string          `json:"cwd"`
+	Servers []acpMCPServer  `json:"mcpServers"`
+	Mode    string          `json:"modeId"`
+	Prompt  []contentBlock  `json:"prompt"`
+	Cursor  string          `json:"cursor"`
+	Option  string          `json:"configId"`
+	Value   json.RawMessage `json:"value"`
+	Request json.RawMessage `json:"requestId"`
 }
 
 // initialize returns what this agent can do.
@@ -135,6 +147,7 @@ func (s *acpServer) initialize(able clientAbilities) any {
 	s.mu.Lock()
 	s.initialized, s.able = true, able
 	s.mu.Unlock()
+	s.models.once.Do(func() { s.work.Go(s.loadModels) })
 	type none struct{}
 	return map[string]any{
 		"protocolVersion": acpVersion,
@@ -201,9 +214,13 @@ func (s *acpServer) open(m message, p acpParams) *rpcError {
 					return err
 				}
 			}
+			complete := session.awaitModels()
 			s.respond(m.ID, session.opened(m.Method == "session/new"), nil)
 			answered = true
 			session.greet(o.Notices)
+			if !complete {
+				session.showModels()
+			}
 			<-session.ctx.Done()
 			return nil
 		})
@@ -299,7 +316,18 @@ func (s *acpServer) setMode(p acpParams) *rpcError {
 		return invalidParams(err.Error())
 	}
 	session.update(sessionUpdate{Update: "current_mode_update", Mode: p.Mode})
+	session.update(sessionUpdate{Update: "config_option_update", Options: session.options()})
 	return nil
+}
+
+// cancelRequest cancels the prompt of a request. Other requests do not take long.
+func (s *acpServer) cancelRequest(id json.RawMessage) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.sessions))
+	s.mu.Unlock()
+	for _, session := range all {
+		session.cancelRequest(id)
+	}
 }
 
 // prompt runs a prompt in a goroutine of its session.

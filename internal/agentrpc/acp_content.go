@@ -93,6 +93,7 @@ type sessionUpdate struct {
 	Locations []location      `json:"locations,omitempty"`
 	Mode      string          `json:"currentModeId,omitempty"`
 	Commands  []sessionAction `json:"availableCommands,omitempty"`
+	Options   []configOption  `json:"configOptions,omitempty"`
 	// Entries is the []planEntry of a plan, which may be empty.
 	Entries any `json:"entries,omitempty"`
 	// Used, Size and Cost are the tokens that the model sees, the size of its window, and the cost so far.

@@ -1,6 +1,7 @@
 package agentrpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,8 @@ type acpSession struct {
 	mu        sync.Mutex
 	closing   bool
 	cancelRun context.CancelFunc
+	// request is the ID of the request whose run goes on.
+	request json.RawMessage
 
 	// calls are the calls of the run by their agents and IDs, with the IDs that the client knows. count is the number of
 	// all calls. One run, or the replay, uses them at a time.
@@ -63,6 +66,25 @@ func (a *acpSession) cancel() {
 	}
 }
 
+// cancelRequest cancels the run of a request, if it goes on.
+func (a *acpSession) cancelRequest(id json.RawMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancelRun != nil && len(id) > 0 && bytes.Equal(a.request, id) {
+		a.cancelRun()
+	}
+}
+
+// background runs work that end waits for, unless the session is being closed. It reports whether work runs.
+func (a *acpSession) background(work func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closing {
+		a.runs.Go(work)
+	}
+	return !a.closing
+}
+
 // update sends a session/update notification.
 func (a *acpSession) update(u sessionUpdate) {
 	a.server.send(notification{Version: "2.0", Method: "session/update", Params: struct {
@@ -80,18 +102,6 @@ func (a *acpSession) say(text string) {
 	a.update(sessionUpdate{Update: "agent_message_chunk", Content: textBlock("\n" + safetext.Text(text) + "\n")})
 }
 
-// A modeState has the permission modes that a client can choose.
-type modeState struct {
-	Current   agent.PermissionMode `json:"currentModeId"`
-	Available []modeInfo           `json:"availableModes"`
-}
-
-type modeInfo struct {
-	ID          agent.PermissionMode `json:"id"`
-	Name        string               `json:"name"`
-	Description string               `json:"description"`
-}
-
 // opened returns the result of the request that opened the session.
 func (a *acpSession) opened(fresh bool) any {
 	id := a.id
@@ -99,14 +109,10 @@ func (a *acpSession) opened(fresh bool) any {
 		id = ""
 	}
 	return struct {
-		ID    string    `json:"sessionId,omitempty"`
-		Modes modeState `json:"modes"`
-	}{id, modeState{a.agent.Snapshot().Mode, []modeInfo{
-		{agent.AskFirst, "Ask", "ask before each call that may change something"},
-		{agent.AcceptEdits, "Accept edits", "do not ask before edits of files in the working directory"},
-		{agent.PlanOnly, "Plan", "refuse calls that may change something"},
-		{agent.Bypass, "Bypass", "ask only where a rule says so"},
-	}}}
+		ID      string         `json:"sessionId,omitempty"`
+		Modes   modeState      `json:"modes"`
+		Options []configOption `json:"configOptions"`
+	}{id, modeState{a.agent.Snapshot().Mode, modes()}, a.options()}
 }
 
 // actions are the commands that a person can type.
@@ -152,11 +158,11 @@ func (a *acpSession) start(id json.RawMessage, parts []drawbridge.MessagePart) *
 		}
 		return &rpcError{Code: codeRequest, Message: "a prompt of this session has not ended yet"}
 	}
-	a.cancelRun = cancel
+	a.cancelRun, a.request = cancel, id
 	a.runs.Go(func() {
 		stop, problem := a.run(ctx, cancel, parts)
 		a.mu.Lock()
-		a.cancelRun = nil
+		a.cancelRun, a.request = nil, nil
 		a.mu.Unlock()
 		a.server.respond(id, struct {
 			Stop string `json:"stopReason"`

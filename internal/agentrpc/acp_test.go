@@ -218,7 +218,10 @@ func TestACPModes(t *testing.T) {
 	c, _ := acp(t)
 	id := c.openACP()
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"session/set_mode","params":{"sessionId":%q,"modeId":"plan"}}`, id)
-	if got := updates(c.all(`"id":1`)); len(got) != 1 || got[0] != `{"sessionUpdate":"current_mode_update","currentModeId":"plan"}` {
+	got := updates(c.all(`"id":1`))
+	if len(got) != 2 || got[0] != `{"sessionUpdate":"current_mode_update","currentModeId":"plan"}` ||
+		!strings.HasPrefix(got[1], `{"sessionUpdate":"config_option_update","configOptions":[{"id":"mode"`) ||
+		!strings.Contains(got[1], `"currentValue":"plan"`) {
 		t.Error(got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"sessionId":%q,"modeId":"all"}}`, id)

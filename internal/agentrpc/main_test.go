@@ -144,6 +144,8 @@ type scriptedHost struct {
 	model *scriptedModel
 	tools scriptedTools
 	mode  agent.PermissionMode
+	// slow, if it is not nil, is waited for before the models are known.
+	slow chan struct{}
 	// window is that of the model.
 	window int
 
@@ -213,11 +215,22 @@ func (h *scriptedHost) Sessions(_ context.Context, dir string) (all []agentrpc.L
 	return all, nil
 }
 
-func (h *scriptedHost) Models(context.Context) ([]string, error) {
+func (h *scriptedHost) Models(ctx context.Context) ([]string, error) {
+	if h.slow != nil {
+		select {
+		case <-h.slow:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 	return []string{"test/a", "test/b"}, nil
 }
 
-func (h *scriptedHost) FindModel(_ context.Context, name string) (agent.Model, error) {
+func (h *scriptedHost) FindModel(ctx context.Context, name string) (agent.Model, error) {
+	if name == "test/waits" {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
 	if name != "test/b" {
 		return nil, errors.New("there is no such model")
 	}

@@ -22,11 +22,17 @@ const app = acp.client()
 
 await app.connectWith(acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout)), async (to) => {
   seen.initialize = await to.request('initialize', { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} });
-  const { sessionId, modes } = await to.request('session/new', { cwd, mcpServers: [] });
+  const servers = [{ name: 'of-the-editor', command: 'none', args: [], env: [{ name: 'TOKEN', value: 'hidden' }] }];
+  const { sessionId, modes, configOptions } = await to.request('session/new', { cwd, mcpServers: servers });
   seen.modes = modes;
+  seen.options = configOptions;
   const prompt = (text) => to.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
   seen.write = await prompt('write the file');
   seen.turn = await prompt('hello');
+  const set = (configId, value) => to.request('session/set_config_option', { sessionId, configId, value });
+  seen.model = await set('model', 'test/other');
+  seen.thinking = await set('thinking', 'low');
+  seen.other = await prompt('hello');
   const begun = new Promise((resolve) => {
     onUpdate = (u) => u.sessionUpdate === 'agent_message_chunk' && resolve();
   });
@@ -38,6 +44,7 @@ await app.connectWith(acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toW
   await to.request('session/close', { sessionId });
   await to.request('session/close', { sessionId });
   const before = seen.updates.length;
+  seen.list = await to.request('session/list', { cwd });
   seen.load = await to.request('session/load', { sessionId, cwd, mcpServers: [] });
   seen.replay = seen.updates.slice(before);
   seen.unknown = await to.request('session/load', { sessionId: 'none', cwd, mcpServers: [] }).catch((e) => e.message);
