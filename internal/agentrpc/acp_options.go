@@ -3,6 +3,7 @@ package agentrpc
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,9 @@ const (
 	// requestTime is how long a host may look for its models, or for one of them.
 	requestTime = 45 * time.Second
 )
+
+// errLate is the cause of the end of a request to the host.
+var errLate = fmt.Errorf("the providers of models did not answer within %s", requestTime)
 
 // A modeState has the permission modes that a client can choose.
 type modeState struct {
@@ -111,7 +115,7 @@ func (s *acpServer) setOption(id json.RawMessage, p acpParams) *rpcError {
 		return invalidParams("value is not a string")
 	}
 	running := session.background(func() {
-		ctx, cancel := context.WithTimeout(session.ctx, requestTime)
+		ctx, cancel := context.WithTimeoutCause(session.ctx, requestTime, errLate)
 		defer cancel()
 		if err := session.change(ctx, p.Option, value); err != nil {
 			s.respond(id, nil, invalidParams(err.Error()))

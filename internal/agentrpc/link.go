@@ -199,7 +199,15 @@ func (l *link) abort() bool {
 // A linkSnapshot is the state of the session.
 type linkSnapshot struct {
 	agent.Snapshot
-	File string `json:"sessionFile,omitempty"`
+	// Thinking is there also if it is the provider's default, which is empty.
+	Thinking drawbridge.ThinkingLevel `json:"thinking"`
+	File     string                   `json:"sessionFile,omitempty"`
+}
+
+// snapshotOf returns the state of a session.
+func snapshotOf(o Opened) linkSnapshot {
+	now := o.Session.Snapshot()
+	return linkSnapshot{now, now.Thinking, o.File}
 }
 
 // snapshot answers at once, also while a prompt runs. It returns false if the session is not open yet.
@@ -208,7 +216,7 @@ func (l *link) snapshot(id json.RawMessage) bool {
 	o := l.session
 	l.mu.Unlock()
 	if o != nil {
-		l.respond(id, linkSnapshot{o.Session.Snapshot(), o.File}, nil)
+		l.respond(id, snapshotOf(*o), nil)
 	}
 	return o != nil
 }
@@ -313,15 +321,19 @@ func (l *link) handle(h *heldSession, r linkRequest) (any, error) {
 	s := h.Session
 	switch r.Method {
 	case "resume", "snapshot":
-		return linkSnapshot{s.Snapshot(), h.File}, nil
+		return snapshotOf(h.Opened), nil
 	case "listModels":
-		names, err := l.host.Models(h.ctx)
+		ctx, cancel := context.WithTimeoutCause(h.ctx, requestTime, errLate)
+		defer cancel()
+		names, err := l.host.Models(ctx)
 		if names == nil {
 			names = []string{}
 		}
 		return map[string]any{"models": names, "current": s.Snapshot().Model}, err
 	case "cycleModel":
-		m, err := l.host.FindModel(h.ctx, r.params.Model)
+		ctx, cancel := context.WithTimeoutCause(h.ctx, requestTime, errLate)
+		defer cancel()
+		m, err := l.host.FindModel(ctx, r.params.Model)
 		if err == nil {
 			err = s.SetModel(h.ctx, m)
 		}

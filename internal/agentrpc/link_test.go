@@ -67,7 +67,8 @@ func TestLinkAbortAndSnapshotReachARun(t *testing.T) {
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"submit","params":{"input":"a"}}`)
 	c.until(`"name":"text"`)
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"snapshot"}`)
-	if got := c.next(); !strings.Contains(got, `"streaming":true,"running":true`) || !strings.Contains(got, `"sessionFile":"/tmp/`) {
+	if got := c.next(); !strings.Contains(got, `"streaming":true,"running":true`) || !strings.Contains(got, `"sessionFile":"/tmp/`) ||
+		strings.Count(got, `"thinking":""`) != 1 {
 		t.Errorf("the snapshot is %s", got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"abort"}`)

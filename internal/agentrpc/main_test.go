@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -23,10 +24,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A scriptedModel gives answers in order. An answer without a message waits until the request is cancelled.
+// floodLines is the number of pieces of an answer with the stop reason "flood".
+const floodLines = 1000
+
+// A scriptedModel gives answers in order. An answer with the stop reason "wait" does not end until the request is
+// cancelled.
 type scriptedModel struct {
 	name   string
 	window int
+	sent   atomic.Int64 // pieces of an answer that is a flood
 	mu     sync.Mutex
 	all    []drawbridge.ModelResponse
 	seen   []drawbridge.ModelRequest
@@ -55,6 +61,12 @@ func (m *scriptedModel) Generate(ctx context.Context, r drawbridge.ModelRequest,
 	}
 	if text := next.Message.Text(); text != "" {
 		on(drawbridge.ModelDelta{Text: text})
+	}
+	if next.Stop == "flood" {
+		for i := range floodLines {
+			on(drawbridge.ModelDelta{Text: fmt.Sprintf("<%d>", i)})
+			m.sent.Add(1)
+		}
 	}
 	if next.Stop == "wait" {
 		<-ctx.Done()
