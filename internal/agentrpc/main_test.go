@@ -327,15 +327,15 @@ func (c *client) until(text string) string {
 	}
 }
 
-// all returns the lines up to the one with a text.
-func (c *client) all(text string) (lines []string) {
+// all returns the lines until each of the texts was in a line.
+func (c *client) all(texts ...string) (lines []string) {
 	c.t.Helper()
-	for {
-		lines = append(lines, c.next())
-		if strings.Contains(lines[len(lines)-1], text) {
-			return lines
-		}
+	for len(texts) > 0 {
+		line := c.next()
+		lines = append(lines, line)
+		texts = slices.DeleteFunc(texts, func(text string) bool { return strings.Contains(line, text) })
 	}
+	return lines
 }
 
 // end ends the input, and returns the error of the server.
