@@ -199,7 +199,8 @@ func (s *acpServer) open(m message, p acpParams) *rpcError {
 	if problem != nil {
 		return problem
 	}
-	opening := Opening{Dir: p.Dir, Session: p.Session, Servers: servers}
+	able := s.abilities()
+	opening := Opening{Dir: p.Dir, Session: p.Session, Servers: servers, Elicitation: able.form || able.url}
 	s.work.Go(func() {
 		answered, closed := false, make(chan struct{})
 		defer close(closed)

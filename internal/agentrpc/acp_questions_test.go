@@ -26,8 +26,11 @@ func TestACPElicitation(t *testing.T) {
 		{"not a page", "ask_url", `{"url":"javascript:alert(1)"}`, "", "", `allow=false always=false "`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, _ := acp(t, calls(tt.tool, tt.arguments), says("done", drawbridge.StopEnd))
+			c, host := acp(t, calls(tt.tool, tt.arguments), says("done", drawbridge.StopEnd))
 			id := c.openACPWith(`{"elicitation":{"form":{},"url":{}}}`)
+			if !host.elicitation {
+				t.Error("the host does not know that the client can ask")
+			}
 			c.prompt(1, id, `{"type":"text","text":"p"}`)
 			if tt.asked != "" {
 				if got := c.until("elicitation/create"); !strings.Contains(got, tt.asked) {
@@ -70,8 +73,11 @@ func TestACPSampling(t *testing.T) {
 
 // TestACPNotices has a client that shows notices beside the conversation.
 func TestACPNotices(t *testing.T) {
-	c, _ := acp(t, calls("ask_form", `{}`), says("done", drawbridge.StopEnd))
+	c, host := acp(t, calls("ask_form", `{}`), says("done", drawbridge.StopEnd))
 	id := c.openACPWith(`{"session":{"notices":{}},"elicitation":{"form":null}}`)
+	if host.elicitation {
+		t.Error("the host takes a client for one that can ask")
+	}
 	c.prompt(1, id, `{"type":"text","text":"p"}`)
 	if got := updates([]string{c.until("this was declined")}); len(got) != 1 ||
 		!strings.HasPrefix(got[0], `{"sessionUpdate":"notice","title":"The server srv asked for values`) {

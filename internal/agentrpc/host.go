@@ -37,6 +37,8 @@ type Opening struct {
 	// Servers are MCP servers that the client wants the session to have. A person has approved none of them. A host that
 	// does not use one says so in Opened.Notices, or returns an error.
 	Servers []ClientServer
+	// Elicitation reports that the client can ask its person for the values of a form, or to open a page.
+	Elicitation bool
 }
 
 // A ClientServer is an MCP server that a client sent. It is a row that came from a conversation: its values are not

@@ -278,7 +278,7 @@ func (l *link) hold(o Opening) error {
 				return nil
 			}
 			if r.Method == "resume" && r.params.Session != current.Session.Snapshot().Session {
-				next, err := l.open(Opening{Dir: o.Dir, Session: r.params.Session}, &work)
+				next, err := l.open(Opening{Dir: o.Dir, Session: r.params.Session, Elicitation: o.Elicitation}, &work)
 				if err != nil {
 					l.respond(r.ID, nil, failure(err))
 					continue

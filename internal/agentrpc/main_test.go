@@ -165,14 +165,16 @@ type scriptedHost struct {
 	histories map[string]agent.History
 	inUse     map[string]bool
 	listed    []agentrpc.ListedSession
-	servers   []agentrpc.ClientServer // those of the last session
+	// servers and elicitation are those of the last session.
+	servers     []agentrpc.ClientServer
+	elicitation bool
 }
 
 func (h *scriptedHost) Hold(ctx context.Context, o agentrpc.Opening,
 	work func(context.Context, agentrpc.Opened) error) error {
 	h.mu.Lock()
 	history := h.histories[o.Session]
-	h.servers = o.Servers
+	h.servers, h.elicitation = o.Servers, o.Elicitation
 	var notices []string
 	for _, s := range o.Servers {
 		if s.Name == "refused" {

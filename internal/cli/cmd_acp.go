@@ -56,7 +56,7 @@ func (a *app) runLink(ctx context.Context, f agentFlags, args []string) error {
 		return usageError{errors.New("--json takes prompts from standard input only: no --print, no --interactive, no prompt")}
 	}
 	defer surviveBrokenPipes()()
-	return ignoreCanceled(agentrpc.ServeLink(ctx, a.pipes(), &sessionHost{a, f}, agentrpc.Opening{}))
+	return ignoreCanceled(agentrpc.ServeLink(ctx, a.pipes(), &sessionHost{a, f}, agentrpc.Opening{Elicitation: true}))
 }
 
 // surviveBrokenPipes makes a write to a client that has ended an error, so that sessions are closed in order; else the
@@ -90,6 +90,7 @@ func (h *sessionHost) Hold(ctx context.Context, o agentrpc.Opening,
 		}
 		a.Dir = o.Dir
 	}
+	f.elicitation = o.Elicitation
 	if o.Session != "" {
 		if err := a.findSession(o.Session); err != nil {
 			return err

@@ -27,7 +27,7 @@ type agentFlags struct {
 	print, interactive, listModels, resumeLast, noTools, own bool
 	plain, noColour                                          bool
 	// link: a program holds the session. exact: resume is a whole ID.
-	link, exact                                          bool
+	link, exact, elicitation                             bool
 	model, fallback, thinking, dir, system, appendSystem string
 	resume, mode, output                                 string
 	tools                                                []string
@@ -213,7 +213,8 @@ func (a *app) withHistory(ctx context.Context, f agentFlags,
 	if f.noTools {
 		return open(ctx, nil)
 	}
-	return a.withAgentTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools, Sampling: !f.print || f.interactive}, f.own, open)
+	return a.withAgentTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools,
+		Elicitation: f.elicitation, Sampling: !f.print || f.interactive}, f.own, open)
 }
 
 // openModel returns the model of the session.
