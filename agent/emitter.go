@@ -7,10 +7,12 @@ import "sync"
 type emitter struct {
 	on func(Event)
 
-	// mu guards the fields below. draining is set while a goroutine passes on the waiting events.
+	// mu guards the fields below. draining is set while a goroutine passes on the waiting events; then the channel is
+	// closed when it ends. closed reports that no further events are passed on.
 	mu       sync.Mutex
 	waiting  []Event
-	draining bool
+	draining chan struct{}
+	closed   bool
 }
 
 // emit passes on an event. If another goroutine is passing on events, emit leaves the event to it.
@@ -19,12 +21,16 @@ func (m *emitter) emit(e Event) {
 		return
 	}
 	m.mu.Lock()
-	m.enqueue(e)
-	if m.draining {
+	if m.closed {
 		m.mu.Unlock()
 		return
 	}
-	m.draining = true
+	m.enqueue(e)
+	if m.draining != nil {
+		m.mu.Unlock()
+		return
+	}
+	m.draining = make(chan struct{})
 	for len(m.waiting) > 0 {
 		next := m.waiting[0]
 		m.waiting = m.waiting[1:]
@@ -32,8 +38,21 @@ func (m *emitter) emit(e Event) {
 		m.on(next)
 		m.mu.Lock()
 	}
-	m.waiting, m.draining = nil, false
+	close(m.draining)
+	m.waiting, m.draining = nil, nil
 	m.mu.Unlock()
+}
+
+// close returns after all events were passed on. Later events, such as the progress of a call that does not end with its
+// context, are dropped.
+func (m *emitter) close() {
+	m.mu.Lock()
+	m.closed = true
+	draining := m.draining
+	m.mu.Unlock()
+	if draining != nil {
+		<-draining
+	}
 }
 
 // enqueue adds an event. A newer progress of the same call replaces a waiting one, so that a slow receiver does not

@@ -105,8 +105,9 @@ func (s *Session) Snapshot() Snapshot {
 }
 
 // Run sends a prompt to the model, calls the tools that the model asks for, and repeats that until the model ends. It
-// calls on for each event, one at a time and in order; on may be nil. Without parts, Run continues a turn that was
-// interrupted, and delivers queued messages. The error is nil if the run completed; else it says why the run ended.
+// calls on for each event, one at a time and in order, and not after Run has returned; on may be nil. Without parts, Run
+// continues a turn that was interrupted, and delivers queued messages. The error is nil if the run completed; else it
+// says why the run ended.
 func (s *Session) Run(ctx context.Context, parts []drawbridge.MessagePart, on func(Event)) (RunResult, error) {
 	if err := s.begin(); err != nil {
 		return RunResult{}, err
@@ -118,7 +119,9 @@ func (s *Session) Run(ctx context.Context, parts []drawbridge.MessagePart, on fu
 	if len(parts) == 0 && !waiting && !s.root.awaitsModel() {
 		return RunResult{}, ErrNoPrompt
 	}
-	result, err := s.root.run(ctx, parts, s.newID(), &emitter{on: on})
+	events := &emitter{on: on}
+	defer events.close()
+	result, err := s.root.run(ctx, parts, s.newID(), events)
 	s.mu.Lock()
 	s.faulted = result.Outcome == Failed
 	s.mu.Unlock()
@@ -155,7 +158,9 @@ func (s *Session) Condense(ctx context.Context, on func(Event)) error {
 		return err
 	}
 	defer s.end()
-	s.root.start(s.newID(), &emitter{on: on})
+	events := &emitter{on: on}
+	defer events.close()
+	s.root.start(s.newID(), events)
 	return s.root.condense(ctx, 0)
 }
 

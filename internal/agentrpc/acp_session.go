@@ -191,7 +191,7 @@ func (a *acpSession) run(ctx context.Context, cancel context.CancelFunc, parts [
 			a.say("A new conversation begins.")
 		}
 	default:
-		result, err = runPrompt(ctx, a.agent, parts, on)
+		result, err = a.agent.Run(ctx, parts, on)
 	}
 	clear(a.calls)
 	switch {

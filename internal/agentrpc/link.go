@@ -357,7 +357,7 @@ func (l *link) submit(ctx context.Context, s *agent.Session, r linkRequest) (any
 	stop := context.AfterFunc(ctx, func() { l.forget(r.number) })
 	defer stop()
 	var questions sync.WaitGroup
-	result, err := runPrompt(r.ctx, s, []drawbridge.MessagePart{{Text: r.params.Input}}, func(e agent.Event) {
+	result, err := s.Run(r.ctx, []drawbridge.MessagePart{{Text: r.params.Input}}, func(e agent.Event) {
 		l.signal(r.ctx, e, s, &questions)
 	})
 	l.forget(r.number)
