@@ -1,6 +1,10 @@
 package drawbridge
 
-import "path"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // A PermissionMode is what a session of an agent may do without asking its person. The user's own rules hold in every
 // mode: a mode never allows what a rule denies.
@@ -26,16 +30,27 @@ type AgentRights struct {
 	// element has the patterns of the tools that its holder may call, such as "github__*"; nil permits all. A tool must
 	// match a pattern of every element.
 	Tools [][]string
+	// OwnTools are the names of Drawbridge's own tools that may be called, in any case and without regard to "_" and "-";
+	// nil permits all.
+	OwnTools []string
 }
 
-// Permits reports whether the patterns permit a tool. A pattern that is not valid permits nothing.
-func (r *AgentRights) Permits(tool CardName) bool {
+// Permits reports whether the rights permit a tool. A pattern that is not valid permits nothing.
+func (r *AgentRights) Permits(tool Spec) bool {
 	for _, patterns := range r.Tools {
-		if patterns != nil && !matchesAny(patterns, string(tool)) {
+		if patterns != nil && !matchesAny(patterns, string(tool.Name)) {
 			return false
 		}
 	}
-	return true
+	if tool.Server != "" || r.OwnTools == nil {
+		return true
+	}
+	return slices.ContainsFunc(r.OwnTools, func(name string) bool { return plainName(name) == plainName(tool.Tool) })
+}
+
+// plainName returns a name in lower case without "_" and "-".
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
 func matchesAny(patterns []string, name string) bool {

@@ -60,7 +60,7 @@ func (c *conversation) ask(ctx context.Context, model Model, r drawbridge.ModelR
 	return response, cost, nil
 }
 
-// reserve sets aside what a request may use, and limits its answer to what the budget has left.
+// reserve reserves the tokens and the cost of a request in the budget. It limits the answer to the rest of the budget.
 func (c *conversation) reserve(info drawbridge.ModelInfo, r *drawbridge.ModelRequest, input int64) (*Reservation, error) {
 	limits := c.s.budget.Limits()
 	output := int64(usualOutput)

@@ -82,7 +82,7 @@ func (c *conversation) brief(ctx context.Context) error {
 	return nil
 }
 
-// digestOf returns a hash of what instructions are made of.
+// digestOf returns a hash of a briefing and of texts.
 func digestOf(b Briefing, texts ...string) (string, error) {
 	data, err := json.Marshal(struct {
 		Briefing Briefing

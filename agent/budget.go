@@ -80,7 +80,7 @@ type Reservation struct {
 	once   sync.Once
 }
 
-// Commit replaces the reserved amount by what was really used.
+// Commit replaces the reserved amount with the used amount.
 func (r *Reservation) Commit(used Amount) {
 	r.once.Do(func() {
 		r.budget.mu.Lock()

@@ -62,7 +62,7 @@ func (c *conversation) startCall(ctx context.Context, t turn, call drawbridge.To
 	reservation, over := c.s.budget.Reserve(Amount{Calls: 1})
 	if over != nil {
 		<-slots
-		return over, c.refuse(ctx, call, "This call was not made: "+over.Error()+". Answer with what you have.",
+		return over, c.refuse(ctx, call, "This call was not made: "+over.Error()+". Answer without it.",
 			CallDetails{Provider: t.provider})
 	}
 	entry, err := c.append(ctx, Entry{Kind: CallEntry, Call: &sent})

@@ -20,7 +20,7 @@ const (
 )
 
 // summaryHeading begins the message that stands in the place of old turns.
-const summaryHeading = "Summary of the earlier conversation, which is no longer shown:\n\n"
+const summaryHeading = "Summary of the earlier messages. They are not shown any more.\n\n"
 
 // summaryInstructions asks a model for a summary.
 const summaryInstructions = `You write the summary that replaces the older part of a conversation between a person and an

@@ -26,7 +26,7 @@ func working(turns int, window int, summary func() (drawbridge.ModelResponse, er
 			return drawbridge.ModelResponse{Message: says("done").Message}, nil
 		}
 		// The provider does not count, so that the estimate decides.
-		// Calls are about as long as their results, so that the end of what is kept may fall between both.
+		// Calls are about as long as their results, so that the limit may fall between a call and its result.
 		return drawbridge.ModelResponse{Message: calls(fmt.Sprintf(`echo {"n":%d,"pad":"%s"}`, made,
 			strings.Repeat("p", 800+made*37%400))).Message}, nil
 	}}
@@ -96,7 +96,7 @@ func TestCondense(t *testing.T) {
 	}
 }
 
-// checkPairs holds that each message with calls is followed by their results, and that there are no other results.
+// checkPairs checks that the results of its calls follow each message, and that there are no other results.
 func checkPairs(t *testing.T, request int, messages []drawbridge.Message) {
 	t.Helper()
 	var open []string

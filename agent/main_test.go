@@ -50,7 +50,7 @@ func (m *script) Generate(ctx context.Context, r drawbridge.ModelRequest, on fun
 	return m.answer(ctx, n, r, on)
 }
 
-// answers is a model that gives the answers in order. More requests are errors.
+// answers is a model that returns these answers, one for each request. A further request returns an error.
 func answers(all ...drawbridge.ModelResponse) *script {
 	return &script{info: drawbridge.ModelInfo{Provider: "test", Name: "script"}, answer: func(_ context.Context, n int,
 		_ drawbridge.ModelRequest, on func(drawbridge.ModelDelta)) (drawbridge.ModelResponse, error) {

@@ -59,7 +59,7 @@ func New(ctx context.Context, o Options) (*Session, error) {
 	switch o.Mode {
 	case "", AskFirst, AcceptEdits, PlanOnly, Bypass:
 	default:
-		return nil, fmt.Errorf("start a session: there is no permission mode %q", o.Mode)
+		return nil, fmt.Errorf("start a session: %q is not a permission mode (use default, acceptEdits, plan or bypass)", o.Mode)
 	}
 	s := newSession(o)
 	if err := s.resume(ctx); err != nil {

@@ -124,7 +124,8 @@ func images(r drawbridge.Result) (all []drawbridge.Image, notice string) {
 	return all, notice
 }
 
-// clampMiddle returns a text of at most limit bytes, and a notice in the place of what was cut out of its middle.
+// clampMiddle returns the beginning and the end of a text, with at most limit bytes. Between both is a notice with the
+// number of missing bytes.
 func clampMiddle(text string, limit int) string {
 	if len(text) <= limit {
 		return text

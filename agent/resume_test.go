@@ -225,7 +225,7 @@ func checkBranchErrors(t *testing.T, s *agent.Session, history agent.History) {
 		}
 	}
 	if err := s.Branch(t.Context(), "none"); err == nil {
-		t.Error("there is no such entry")
+		t.Error("Branch accepted an unknown entry")
 	}
 }
 

@@ -16,7 +16,7 @@ var (
 	// ErrRunning is returned if a run has not ended yet.
 	ErrRunning = errors.New("a run has not ended yet")
 	// ErrNoPrompt is returned by Run without parts if the conversation waits for a person.
-	ErrNoPrompt = errors.New("there is no prompt, and no turn to continue")
+	ErrNoPrompt = errors.New("the prompt is empty, and no interrupted turn can be continued")
 	// ErrTooManyTurns and ErrLooping are returned by Run for the outcomes TooManyTurns and Looping.
 	ErrTooManyTurns = errors.New("the limit of turns is reached")
 	ErrLooping      = errors.New("the model repeated the same calls, with the same results")

@@ -25,17 +25,11 @@ import (
 type AgentOptions struct {
 	// Dir is the working directory of the agent; empty means the directory of the gateway.
 	Dir string
-	// Elicitation passes the questions of servers to the session's person; otherwise servers learn that the client answers none.
-	// Sampling does the same for requests for an answer of a model.
+	// Elicitation passes the questions of servers to the session's person, and Sampling their requests for an answer of a
+	// model. Without them, servers learn that the client does not answer.
 	Elicitation, Sampling bool
-	// Scopes limit the rights of the agent; nil means those of the owner.
-	Scopes []drawbridge.Scope
-	// OwnTools are the names of Drawbridge's own tools that are offered, in any case, without regard to "_" and "-"; nil
-	// offers all. NoServers offers no tools of servers.
-	OwnTools  []string
-	NoServers bool
-	// AnswerApproval stores a person's answer to an approval request; nil stores it for the one call.
-	AnswerApproval func(ctx context.Context, a agent.Answer) error `json:"-"`
+	// OwnTools are the names of Drawbridge's own tools that may be called; see [drawbridge.AgentRights].
+	OwnTools []string
 }
 
 // AgentTools are the tools of a gateway for one session of an agent. All calls go through the deck, as those of clients
@@ -51,6 +45,10 @@ type AgentTools struct {
 
 var _ agent.Tools = (*AgentTools)(nil)
 
+// newServerWait is how long the first prompt of a session waits for servers that were never listed. Those that start
+// later offer their tools in the next turn.
+const newServerWait = 20 * time.Second
+
 // agentSession is the prefix of the key of an agent's session.
 const agentSession = "agent:"
 
@@ -60,9 +58,6 @@ func (g *Gateway) AgentTools(session string, o AgentOptions) *AgentTools {
 	c.Kind, c.Era, c.Protocol = drawbridge.Agent, drawbridge.Legacy, mcp.Version20251125
 	c.Session, c.Thread = agentSession+session, session
 	c.Dir = cmp.Or(o.Dir, c.Dir, g.config.Dir)
-	if o.Scopes != nil {
-		c.Scopes = slices.Clone(o.Scopes)
-	}
 	capabilities := map[string]any{}
 	if o.Elicitation {
 		capabilities["elicitation"] = map[string]any{"form": map[string]any{}, "url": map[string]any{}}
@@ -88,36 +83,19 @@ func (t *AgentTools) callerOf(who agent.Identity) drawbridge.Caller {
 	if who.Agent != "" {
 		c.Run += "/" + who.Agent
 	}
-	c.Agent = &drawbridge.AgentRights{Mode: who.Mode, Tools: who.Tools}
+	c.Agent = &drawbridge.AgentRights{Mode: who.Mode, Tools: who.Tools, OwnTools: t.o.OwnTools}
 	return c
-}
-
-// offers reports whether the session offers a tool to its model.
-func (t *AgentTools) offers(spec drawbridge.Spec) bool {
-	if spec.Server != "" {
-		return !t.o.NoServers
-	}
-	return t.o.OwnTools == nil || slices.ContainsFunc(t.o.OwnTools, func(name string) bool {
-		return plainName(name) == plainName(spec.Tool)
-	})
-}
-
-// plainName returns a name in lower case without "_" and "-".
-func plainName(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
 // Brief implements [agent.Tools].
 func (t *AgentTools) Brief(ctx context.Context, who agent.Identity) (agent.Briefing, error) {
-	if !t.o.NoServers {
-		t.g.starter.waitForNew(ctx)
-	}
-	b := agent.Briefing{Dir: t.caller.Dir}
-	if t.o.NoServers {
-		return b, nil
-	}
+	wait, cancel := context.WithTimeout(ctx, newServerWait)
+	defer cancel()
+	t.g.starter.waitForNew(wait)
+	caller := t.callerOf(who)
+	b := agent.Briefing{Dir: caller.Dir}
 	counts := map[drawbridge.ServerID]int{}
-	for _, spec := range t.g.deck.Items(t.callerOf(who), mcp.MethodToolsList) {
+	for _, spec := range t.g.deck.Items(caller, mcp.MethodToolsList) {
 		counts[spec.Server]++
 	}
 	status := map[drawbridge.ServerID]drawbridge.ServerStatus{}
@@ -125,6 +103,9 @@ func (t *AgentTools) Brief(ctx context.Context, who agent.Identity) (agent.Brief
 		status[s.Server] = s
 	}
 	for _, row := range t.g.Config().Mountable() {
+		if t.g.ruleGuard.Hides(caller, "", drawbridge.Spec{Server: row.ID}) {
+			continue
+		}
 		s := agent.ServerBriefing{Name: string(row.ID), Tools: counts[row.ID]}
 		if l, ok := t.g.deck.LastListing(row.ID); ok {
 			s.Instructions = l.Instructions
@@ -152,7 +133,7 @@ func (t *AgentTools) Select(ctx context.Context, who agent.Identity, text string
 	selected := map[drawbridge.CardName]bool{}
 	var specs []drawbridge.Spec
 	add := func(spec drawbridge.Spec) {
-		if !selected[spec.Name] && !spec.AppOnly && t.offers(spec) && caller.Agent.Permits(spec.Name) {
+		if !selected[spec.Name] && !spec.AppOnly && caller.Agent.Permits(spec) {
 			selected[spec.Name] = true
 			specs = append(specs, spec)
 		}
@@ -194,13 +175,8 @@ func (t *AgentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(call.Name)), "name"),
 		rawjson.Put(call.Arguments, "arguments"), rawjson.Put(rawjson.Quote(call.ID), "_meta", mcp.MetaProgressToken))
 	out := agent.CallOutcome{Tool: string(call.Name)}
-	spec, known := t.g.deck.FindCard(caller, call.Name)
-	if known {
+	if spec, ok := t.g.deck.FindCard(caller, call.Name); ok {
 		out.Server, out.Tool = string(cmp.Or(spec.Server, drawbridge.OwnServer)), spec.Tool
-	}
-	if known && !t.offers(spec) {
-		return out, &drawbridge.Fault{Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
-			Step: "unknown tool " + string(call.Name)}
 	}
 	peer.server = out.Server
 	result, err := t.g.deck.Call(ctx, drawbridge.Call{Caller: caller, Params: params, Peer: peer})
@@ -221,11 +197,8 @@ func (t *AgentTools) Answer(ctx context.Context, a agent.Answer) error {
 	return t.answerApproval(ctx, a)
 }
 
-// answerApproval stores a person's answer to an approval request.
+// answerApproval stores a person's answer to an approval request, for the one call.
 func (t *AgentTools) answerApproval(ctx context.Context, a agent.Answer) error {
-	if t.o.AnswerApproval != nil {
-		return t.o.AnswerApproval(ctx, a)
-	}
 	answer := store.AnswerDenied
 	if a.Allow {
 		answer = store.AnswerAllowed

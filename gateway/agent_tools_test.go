@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
 )
 
 func agentGateway(t *testing.T, dir string, rows ...config.Server) *Gateway {
@@ -89,6 +90,53 @@ func TestAgentToolsOfAllKinds(t *testing.T) {
 	}
 	if some, err := tools.Select(t.Context(), who, "", nil); err != nil || len(some) != 1 {
 		t.Errorf("the patterns permit %v, %v", some, err)
+	}
+}
+
+// TestAgentOwnTools permits some of Drawbridge's own tools: others cannot be called, and not by a script either.
+func TestAgentOwnTools(t *testing.T) {
+	dir := t.TempDir()
+	g := agentGateway(t, dir, row(t, "every", "everything"))
+	tools := g.AgentTools("s1", AgentOptions{Dir: dir, OwnTools: []string{"Read", "run-python"}})
+	defer tools.Close()
+	who := agent.Identity{Session: "s1", Mode: agent.Bypass}
+	all, err := tools.Select(t.Context(), who, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		if !strings.HasPrefix(string(d.Name), "every__") && d.Name != "read" && d.Name != "run_python" {
+			t.Errorf("%s is offered", d.Name)
+		}
+	}
+	update := func(agent.CallUpdate) {}
+	_, err = tools.Call(t.Context(), who, toolCall("bash", `{"command":"true"}`), update)
+	if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.NotFound {
+		t.Errorf("bash: %v", err)
+	}
+	out, err := tools.Call(t.Context(), who, toolCall("run_python", `{"code":"tools.call('bash', command='true')"}`), update)
+	if errors.Is(err, sandbox.ErrNoInterpreter) {
+		t.Skip(err)
+	}
+	if err != nil || !out.Result.IsError() || !strings.Contains(out.Result.Text(), "bash") {
+		t.Errorf("a script calls bash: %s, %v", out.Result.Raw, err)
+	}
+}
+
+// TestAgentIsNotToldOfHiddenServers briefs the agent of a server that a rule hides from it.
+func TestAgentIsNotToldOfHiddenServers(t *testing.T) {
+	home := t.TempDir()
+	g := open(t, Config{Servers: []config.Server{row(t, "every", "everything")}, Dir: home,
+		Rules: &drawbridge.Rules{Default: drawbridge.Allow, Rules: []drawbridge.Rule{{Effect: drawbridge.Deny, Servers: []string{"every"}, Kinds: []string{"agent"}}}},
+		LookupEnv: func(name string) (string, bool) {
+			v, ok := map[string]string{"HOME": home, "DRAWBRIDGE_KEYCHAIN": "off"}[name]
+			return v, ok
+		}})
+	loaded(t, g)
+	tools := g.AgentTools("s1", AgentOptions{})
+	defer tools.Close()
+	if b, err := tools.Brief(t.Context(), agent.Identity{Session: "s1", Mode: agent.AskFirst}); err != nil || len(b.Servers) > 0 {
+		t.Errorf("%+v, %v", b, err)
 	}
 }
 

@@ -29,7 +29,7 @@ func (g AgentGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdic
 	if q.Caller.Agent == nil || q.Kind != "tool" {
 		return allow
 	}
-	if !q.Caller.Agent.Permits(q.Spec.Name) {
+	if !q.Caller.Agent.Permits(q.Spec) {
 		return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: agentRule, Hide: true,
 			Reason: "the agent may not call the tool"}
 	}
