@@ -37,7 +37,7 @@ var errTaskCancelled = errors.New("the client cancelled the task")
 // has the ID of its run: if the run was interrupted while it waited for a person, the first request for its task
 // resumes it.
 type ScriptTasks struct {
-	// Card runs the scripts. It must be set before the first call.
+	// card runs the scripts; NewRunPythonCard sets it.
 	card drawbridge.Card
 	now  func() time.Time
 

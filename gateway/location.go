@@ -28,26 +28,37 @@ const MemoryStore = ":memory:"
 // means os.LookupEnv. The error is a *drawbridge.Fault with the code InvalidInput if the home directory is unknown, or
 // if store.CheckLocation refuses the location.
 func StoreLocation(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
 	for _, place := range []string{flag, s.StoreURL, s.StorePath} {
 		if place != "" {
 			return store.CheckLocation(place)
 		}
 	}
+	dir, ok := StateDir(lookup)
+	if !ok {
+		return "", &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
+			Step: "locate the store", Err: errors.New("the home directory is unknown"), Next: "--store PATH",
+		}
+	}
+	return filepath.Join(dir, "drawbridge.db"), nil
+}
+
+// StateDir returns the directory of the files that Drawbridge itself writes: "drawbridge" in $XDG_STATE_HOME or
+// ~/.local/state. It returns false if the home directory is unknown. lookup looks up environment variables; nil means
+// os.LookupEnv.
+func StateDir(lookup func(string) (string, bool)) (string, bool) {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
 	if state, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "drawbridge", "drawbridge.db"), nil
+		return filepath.Join(state, "drawbridge"), true
 	}
 	for _, variable := range []string{"HOME", "USERPROFILE"} {
 		if home, _ := lookup(variable); home != "" {
-			return filepath.Join(home, ".local", "state", "drawbridge", "drawbridge.db"), nil
+			return filepath.Join(home, ".local", "state", "drawbridge"), true
 		}
 	}
-	return "", &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
-		Step: "locate the store", Err: errors.New("the home directory is unknown"), Next: "--store PATH",
-	}
+	return "", false
 }
 
 // openStore opens the store. The error is a *drawbridge.Fault if the location had another store before, which is now

@@ -127,7 +127,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 		Args:          cobra.ArbitraryArgs,
 		RunE:          func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, session) },
 	}
-	a.addAgentFlags(root, &session)
+	addAgentFlags(root, &session)
 	root.SetVersionTemplate("drawbridge {{.Version}}\n")
 	root.SetIn(p.In)
 	root.SetOut(p.Out)

@@ -30,23 +30,14 @@ Drawbridge's own agent. The editor starts this command and chooses the working d
 Calls that may change something are asked about in the editor, as the permission mode of the session
 says. MCP servers that the editor sends are not used: sessions have the servers of Drawbridge. The
 command ends when its input ends; sessions stay on the disk and can be loaded again.`,
-		Example: "  drawbridge acp\n  drawbridge acp --model anthropic/claude-sonnet-4-5",
+		Example: "  drawbridge acp\n  drawbridge acp --permission-mode plan",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			defer surviveBrokenPipes()()
 			return ignoreCanceled(agentrpc.ServeACP(cmd.Context(), a.pipes(), &sessionHost{a, f}, buildVersion()))
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVarP(&f.model, "model", "m", "", "`MODEL` of new sessions, such as anthropic/NAME (see drawbridge models)")
-	flags.StringVar(&f.fallback, "fallback-model", "", "`MODEL` that answers if the other one fails")
-	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: off, minimal, low, medium, high, xhigh")
-	flags.StringVar(&f.mode, "permission-mode", "", "what is asked at first: default, acceptEdits, plan or bypass")
-	flags.StringSliceVar(&f.tools, "tools", nil, "only these of Drawbridge's own tools (a list with commas)")
-	flags.BoolVar(&f.noTools, "no-tools", false, "no tools at all")
-	flags.IntVar(&f.maxTurns, "max-turns", 0, "maximum number of answers of the model for a prompt (default 200)")
-	flags.Float64Var(&f.maxCost, "max-cost", 0, "maximum cost of each session in US `DOLLARS`")
-	addOwnFlag(cmd, &f.own)
+	addSessionFlags(cmd, &f)
 	return cmd
 }
 

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/llm"
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // agentFlags are the flags of the command line for a session of the agent.
@@ -35,43 +38,45 @@ type agentFlags struct {
 	maxCost                                              float64
 }
 
-// addAgentFlags adds the flags to the root command.
-func (a *app) addAgentFlags(root *cobra.Command, f *agentFlags) {
+// addAgentFlags adds the flags of the root command.
+func addAgentFlags(root *cobra.Command, f *agentFlags) {
 	flags := root.Flags()
 	flags.BoolVarP(&f.print, "print", "p", false, "run one prompt, print the answer and exit; the prompt may be piped")
 	flags.BoolVarP(&f.interactive, "interactive", "i", false, "start a session at the terminal, also with --print")
 	flags.BoolVar(&f.plain, "plain", false, "lines without redrawing, for screen readers and simple terminals")
 	flags.BoolVar(&f.noColour, "no-color", false, "no colours in a session")
-	flags.StringVarP(&f.model, "model", "m", "", "`MODEL` of the session, such as anthropic/NAME (see drawbridge models)")
-	flags.StringVar(&f.fallback, "fallback-model", "", "`MODEL` that answers if the other one fails")
-	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: off, minimal, low, medium, high, xhigh")
 	flags.BoolVar(&f.listModels, "list-models", false, "list the models and exit")
 	flags.StringVar(&f.dir, "cwd", "", "working `DIRECTORY` of the session")
 	flags.StringVar(&f.system, "system", "", "`TEXT` in place of the built-in instructions")
 	flags.StringVar(&f.appendSystem, "append-system", "", "`TEXT` after the instructions")
 	flags.StringVarP(&f.resume, "resume", "r", "", "go on with the session `ID`; its beginning is enough")
 	flags.BoolVarP(&f.resumeLast, "continue", "c", false, "go on with the last session of the directory")
-	flags.StringSliceVar(&f.tools, "tools", nil, "only these of Drawbridge's own tools (a list with commas)")
-	flags.BoolVar(&f.noTools, "no-tools", false, "no tools at all")
-	flags.StringVar(&f.mode, "permission-mode", "", "what is asked: default, acceptEdits, plan or bypass")
 	flags.StringVar(&f.output, "output-format", "text", "output of --print: text, json or stream-json")
-	flags.IntVar(&f.maxTurns, "max-turns", 0, "maximum number of answers of the model for a prompt (default 200)")
-	flags.Float64Var(&f.maxCost, "max-cost", 0, "maximum cost of the session in US `DOLLARS`")
 	flags.BoolVar(&f.link, "json", false, "let a program hold the session: JSON-RPC on standard input and output")
 	flags.BoolVar(&f.link, "rpc", false, "the same as --json")
-	addOwnFlag(root, &f.own)
+	addSessionFlags(root, f)
 }
 
-// asksForAgent reports whether the command line asks for a session of the agent.
+// addSessionFlags adds the flags of all commands that hold sessions.
+func addSessionFlags(cmd *cobra.Command, f *agentFlags) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.model, "model", "m", "", "`MODEL` of new sessions, such as anthropic/NAME (see drawbridge models)")
+	flags.StringVar(&f.fallback, "fallback-model", "", "`MODEL` that answers if the other one fails")
+	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: off, minimal, low, medium, high, xhigh")
+	flags.StringVar(&f.mode, "permission-mode", "", "what is asked at first: default, acceptEdits, plan or bypass")
+	flags.StringSliceVar(&f.tools, "tools", nil, "only these of Drawbridge's own tools (a list with commas)")
+	flags.BoolVar(&f.noTools, "no-tools", false, "no tools at all")
+	flags.IntVar(&f.maxTurns, "max-turns", 0, "maximum number of answers of the model for a prompt (default 200)")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "maximum cost of each session in US `DOLLARS`")
+	addOwnFlag(cmd, &f.own)
+}
+
+// asksForAgent reports whether the command line asks for a session of the agent: it has a prompt, or a flag of a session.
 func asksForAgent(cmd *cobra.Command, args []string) bool {
 	asked := slices.ContainsFunc(args, func(arg string) bool {
 		return strings.ContainsAny(arg, " \n") || strings.HasPrefix(arg, "@")
 	})
-	for _, name := range []string{"print", "interactive", "model", "fallback-model", "thinking", "list-models", "cwd", "system",
-		"append-system", "resume", "continue", "tools", "no-tools", "permission-mode", "output-format", "plain", "no-color", "max-turns", "max-cost",
-		"json", "rpc"} {
-		asked = asked || cmd.Flags().Changed(name)
-	}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { asked = asked || f.Changed })
 	return asked
 }
 
@@ -91,11 +96,11 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, f agentFlags) error {
 		return cmd.Help()
 	}
 	if f.dir != "" {
-		dir, err := filepath.Abs(filepath.Join(a.Dir, f.dir))
-		if filepath.IsAbs(f.dir) {
-			dir, err = f.dir, nil
+		dir := filepath.Clean(f.dir)
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(a.Dir, dir)
 		}
-		if info, statErr := os.Stat(dir); err != nil || statErr != nil || !info.IsDir() {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return usageError{fmt.Errorf("--cwd %s is not a directory", safetext.Exact(f.dir))}
 		}
 		a.Dir = dir
@@ -121,6 +126,7 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 	if err != nil {
 		return err
 	}
+	f.elicitation = true
 	// Ctrl-C cancels a run, and does not end the program.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
 	defer stop()
@@ -233,24 +239,26 @@ func (f agentFlags) openModel(ctx context.Context, models *llm.ChatModels) (agen
 	return models.WithFallback(main, fallback), nil
 }
 
-// sessionsDir returns the directory of the sessions of a working directory.
+// sessionsDir returns the directory of the sessions of a working directory. Its name has a readable part, and a hash that
+// tells directories with the same readable part apart.
 func (a *app) sessionsDir() (string, error) {
-	state, ok := a.Env("XDG_STATE_HOME")
-	if !ok || !filepath.IsAbs(state) {
-		home, _ := a.Env("HOME")
-		if home == "" {
-			return "", errors.New("locate the sessions: the home directory is unknown (set HOME or XDG_STATE_HOME)")
-		}
-		state = filepath.Join(home, ".local", "state")
+	state, ok := gateway.StateDir(a.Env)
+	if !ok {
+		return "", errors.New("locate the sessions: the home directory is unknown (set HOME or XDG_STATE_HOME)")
 	}
-	slug := strings.Map(func(r rune) rune {
+	name := strings.Map(func(r rune) rune {
 		if r == filepath.Separator || r == ':' {
 			return '-'
 		}
 		return r
 	}, strings.Trim(a.Dir, string(filepath.Separator)))
-	return filepath.Join(state, "drawbridge", "sessions", "--"+slug+"--"), nil
+	name = safetext.Truncate(name, maxSessionsName, safetext.Bytes, "")
+	sum := sha256.Sum256([]byte(a.Dir))
+	return filepath.Join(state, "sessions", "--"+name+"--"+hex.EncodeToString(sum[:4])), nil
 }
+
+// maxSessionsName is the maximum length of the readable part in bytes.
+const maxSessionsName = 100
 
 // openHistory opens the history of a new session, or of the one that the flags name.
 func (a *app) openHistory(f agentFlags) (*agent.FileHistory, error) {

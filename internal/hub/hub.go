@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
