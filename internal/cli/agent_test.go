@@ -19,10 +19,16 @@ import (
 // A fakeModel is a provider of the API of Chat Completions. reply returns the text, or the name and the arguments of a
 // call, for the last message of a request.
 type fakeModel struct {
-	reply func(role, text string) (answer, tool, arguments string)
-
 	mu       sync.Mutex
+	reply    func(role, text string) (answer, tool, arguments string)
 	requests []string
+}
+
+// answersWith makes reply the answer to the requests that follow.
+func (m *fakeModel) answersWith(reply func(role, text string) (answer, tool, arguments string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reply = reply
 }
 
 func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -48,9 +54,10 @@ func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Lock()
 	m.requests = append(m.requests, string(raw))
+	reply := m.reply
 	m.mu.Unlock()
 	last := request.Messages[len(request.Messages)-1]
-	answer, tool, arguments := m.reply(last.Role, fmt.Sprint(last.Content))
+	answer, tool, arguments := reply(last.Role, fmt.Sprint(last.Content))
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(v any) {
 		line, err := json.Marshal(v)
@@ -225,12 +232,12 @@ func TestASessionAtTheTerminal(t *testing.T) {
 func TestSamplingInASession(t *testing.T) {
 	dir := t.TempDir()
 	m := agentHome(t, filepath.Join(dir, "home"))
-	m.reply = func(role, text string) (answer, tool, arguments string) {
+	m.answersWith(func(role, text string) (answer, tool, arguments string) {
 		if role == "user" && strings.HasPrefix(text, "ask") {
 			return "", "every__ask-sampling", `{"prompt":"what now"}`
 		}
 		return "the answer to: " + text, "", ""
-	}
+	})
 	c := atTerminal(t, dir, "-i", "--plain", "--permission-mode", "bypass", "ask the model")
 	c.see("every")
 	c.see("not verified")
