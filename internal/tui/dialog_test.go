@@ -291,3 +291,23 @@ func TestQueueAndCancel(t *testing.T) {
 	x.press("three\r")
 	x.shows("Second answer.", "!queued ·", "!working")
 }
+
+// TestMessageAfterCancel sends a message after a run was cancelled and before it has ended.
+func TestMessageAfterCancel(t *testing.T) {
+	ending := make(chan struct{})
+	slow := func(ctx context.Context, on func(drawbridge.ModelDelta)) (drawbridge.ModelResponse, error) {
+		on(drawbridge.ModelDelta{Text: "waiting "})
+		<-ctx.Done()
+		<-ending
+		return drawbridge.ModelResponse{}, ctx.Err()
+	}
+	x := open(t, 80, 24, Options{Session: newSession(t, &script{answers: []answer{slow, says("Second answer.")}}, nil)})
+	x.press("one\r")
+	x.shows("waiting")
+	x.press("\x03")
+	x.shows("Cancelled.")
+	x.press("two\r")
+	x.shows("> two (queued)", "1 queued")
+	close(ending)
+	x.shows("The run ended: cancelled", "Second answer.", "!queued ·", "!working")
+}

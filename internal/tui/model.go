@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,7 @@ type model struct {
 	running bool
 	began   time.Time
 	ended   bool // the event of the run's end was shown
+	held    int  // messages that were in the queue when the run was cancelled; math.MaxInt if it was not
 	stalled bool // events wait until lines are printed
 
 	frame tea.View
@@ -140,7 +142,7 @@ func (m *model) push(e agent.Event) {
 func (m *model) start(parts []drawbridge.MessagePart) {
 	ctx, cancel := context.WithCancel(m.host.ctx)
 	session := m.session.Load()
-	m.cancel, m.running, m.ended, m.began = cancel, true, false, m.o.Now()
+	m.cancel, m.running, m.ended, m.held, m.began = cancel, true, false, math.MaxInt, m.o.Now()
 	m.host.background(func(context.Context) tea.Msg {
 		defer cancel()
 		_, err := session.Run(ctx, parts, m.push)
@@ -179,7 +181,8 @@ func (m *model) takeEvents() {
 	}
 }
 
-// runEnded takes the end of a run. Messages that were queued too late for it begin the next one.
+// runEnded takes the end of a run. Messages that were queued too late for it, or after it was cancelled, begin the next
+// one.
 func (m *model) runEnded(err error) {
 	m.running, m.cancel = false, nil
 	m.dialogs = nil
@@ -187,7 +190,7 @@ func (m *model) runEnded(err error) {
 		m.print(m.t.wrap([]span{{clean(err.Error()), warnStyle}}, m.t.width)...)
 	}
 	m.state = m.session.Load().Snapshot()
-	if err == nil && m.state.Queued > 0 {
+	if err == nil && m.state.Queued > 0 || m.state.Queued > m.held {
 		m.start(nil)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type plainUI struct {
 	cancel      context.CancelFunc
 	interrupted bool
 	ended       bool // the event of the run's end was shown
+	held        int  // messages that were in the queue when the run was cancelled; math.MaxInt if it was not
 	closed      bool // the input has ended
 	quit        bool
 	dialogs     []*dialog
@@ -154,7 +156,7 @@ func (u *plainUI) interrupt() {
 		u.quit = true
 		return
 	}
-	u.interrupted = true
+	u.interrupted, u.held = true, u.session.Load().Snapshot().Queued
 	u.cancel()
 	u.print("Cancelled. Ctrl-C again ends the program.")
 }
@@ -206,7 +208,7 @@ func (u *plainUI) take(msg any) {
 		if !u.ended {
 			u.failure(msg.err)
 		}
-		if msg.err == nil && u.session.Load().Snapshot().Queued > 0 {
+		if queued := u.session.Load().Snapshot().Queued; msg.err == nil && queued > 0 || queued > u.held {
 			u.start(nil)
 			return
 		}
@@ -230,7 +232,7 @@ func (u *plainUI) send(parts []drawbridge.MessagePart) {
 func (u *plainUI) start(parts []drawbridge.MessagePart) {
 	ctx, cancel := context.WithCancel(u.ctx)
 	session := u.session.Load()
-	u.cancel, u.inRun, u.ended = cancel, true, false
+	u.cancel, u.inRun, u.ended, u.held = cancel, true, false, math.MaxInt
 	u.background(func() any {
 		defer cancel()
 		_, err := session.Run(ctx, parts, u.push)

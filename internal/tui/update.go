@@ -123,7 +123,7 @@ func (m *model) interrupt() {
 	case m.interrupted:
 		m.quit()
 	case m.cancel != nil:
-		m.cancel()
+		m.cancelRun()
 		m.hint = "Cancelled. Ctrl-C again ends the program."
 	default:
 		m.input.set("")
@@ -139,9 +139,16 @@ func (m *model) escape() {
 	case m.pane:
 		m.pane = false
 	case m.cancel != nil:
-		m.cancel()
+		m.cancelRun()
 		m.hint = "Cancelled."
 	}
+}
+
+// cancelRun cancels the run or the command. Messages that wait then stay in the queue; one that is sent later is
+// answered after the end of the run.
+func (m *model) cancelRun() {
+	m.held = m.session.Load().Snapshot().Queued
+	m.cancel()
 }
 
 // quit ends the program after the last line is printed.
