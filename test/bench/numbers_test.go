@@ -43,6 +43,7 @@ func TestNumbers(t *testing.T) {
 		{"list", longList},
 		{"idle", idle},
 		{"LD-2 start", deadStart},
+		{"terminal start", terminalStart},
 		{"LD-7 hostile", hostile},
 		{"LD-8 leaks", leaks},
 	} {
