@@ -60,6 +60,7 @@ matrix: ## every feature between clients and servers of both generations, as a t
 
 tokens: ## what recorded tasks cost by each mode of tool discovery: make tokens DATA=DIR
 	@TOKENS_DATA=$(DATA) $(GO) test -count=1 -timeout 5m -v -run '^TestTokens' ./internal/toolsearch
+	@$(GO) test -count=1 -timeout 5m -tags bench -v -run '^TestAgentTokens' ./gateway
 
 python: ## builds the Python interpreter of the sandbox from Debian's sources, and compares to the bit: make python [UPDATE=1]
 	sandbox/python/make.sh "$(CACHE_PYTHON)" "$(UPDATE)"

@@ -22,9 +22,9 @@ import (
 )
 
 // TestTokensAreNearToWhatModelsCount compares the estimate with what the encodings o200k and cl100k make of 500
-// definitions, which tokens.tsv has.
+// definitions of the sample, which tokens.tsv has.
 func TestTokensAreNearToWhatModelsCount(t *testing.T) {
-	tools, _, _ := recordings(t)
+	tools, _, _ := readRecordings(t, filepath.Join("testdata", "tools.jsonl.gz"), filepath.Join("testdata", "tasks.jsonl"))
 	text, err := os.ReadFile(filepath.Join("testdata", "tokens.tsv"))
 	if err != nil {
 		t.Fatal(err)
