@@ -28,7 +28,7 @@ var layers = map[string]int{
 	"internal/mcp":        2,
 
 	"ledger":              3,
-	"workspace":           3,
+	"internal/workspace":  3,
 	"internal/audit":      3,
 	"internal/policy":     3,
 	"internal/trust":      3,
@@ -68,7 +68,6 @@ var layers = map[string]int{
 	"internal/interop":    5,
 	"internal/vetting":    5,
 	"internal/guards":     5,
-	"internal/spotlight":  5,
 	"internal/toolsearch": 5,
 	"internal/boundary":   5,
 	"internal/undo":       5,
@@ -108,7 +107,7 @@ var never = []struct {
 }{
 	{
 		[]string{"internal/server", "agent", "internal/agentrpc"},
-		[]string{"internal/upstream", "cards", "internal/store", "workspace"},
+		[]string{"internal/upstream", "cards", "internal/store", "internal/workspace"},
 		"every call of an agent, a client, the sandbox or a screen goes through deck.Call",
 	},
 	{

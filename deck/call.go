@@ -8,7 +8,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // Call runs a tools/call: it finds the tool by its name, asks the guards, and sends the call. The error is a
@@ -123,7 +122,7 @@ type callState struct {
 	tasks *taskTranslator
 	// taskRequested reports whether the request asks the server to run the call as a task.
 	taskRequested bool
-	filter        spotlight.ResultFilter
+	filter        ResultFilter
 	result        drawbridge.Result
 	// intercepted is the data that interceptors receive. entered are the interceptors whose Before method was called
 	// and whose After method was not called yet.

@@ -8,7 +8,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // vetSkillEntry applies the skill filter of the deck to the result of skills/get. It does nothing for other methods.
@@ -43,7 +42,7 @@ func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
 	if s.result.Foreign && (s.target.card != nil || s.target.ownTask) {
 		yes := true
 		filter = d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, string(s.target.spec.Name), s.target.filterName(),
-			spotlight.ResultTreatment{Mark: &yes, Scan: d.scanForeignCards})
+			ResultTreatment{Mark: &yes, Scan: d.scanForeignCards})
 	}
 	result := s.result.Raw
 	if s.result.Raw, err = filter.Apply(ctx, result); err == nil {
@@ -67,10 +66,10 @@ type ForeignCard interface {
 }
 
 // filterOf returns the filter that marks or withholds the result of a call.
-func (d *Deck) filterOf(s *callState) spotlight.ResultFilter {
+func (d *Deck) filterOf(s *callState) ResultFilter {
 	card, tool := string(s.target.spec.Name), s.target.filterName()
 	if c, ok := s.target.card.(ForeignCard); s.target.ownTask || ok && c.ReturnsForeignTexts() {
-		return d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, card, tool, spotlight.ResultTreatment{Scan: d.scanForeignCards})
+		return d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, card, tool, ResultTreatment{Scan: d.scanForeignCards})
 	}
 	return d.resultFilter(s.call, s.target.spec.Server, card, tool)
 }
@@ -80,16 +79,16 @@ func (d *Deck) filterOf(s *callState) spotlight.ResultFilter {
 // removed, the filter is strict: it marks results, and withholds a result in which a rule matches. For an empty server,
 // the filter changes nothing.
 func (d *Deck) resultFilter(call drawbridge.Call, server drawbridge.ServerID, card,
-	tool string) spotlight.ResultFilter {
+	tool string) ResultFilter {
 	switch m := d.view.Load().server(server); {
 	case server == "":
-		return spotlight.ResultFilter{}
+		return ResultFilter{}
 	case m != nil:
-		return d.resultGuard.FilterFor(call, server, card, tool, spotlight.ResultTreatment{Mark: m.Spotlight,
+		return d.resultGuard.FilterFor(call, server, card, tool, ResultTreatment{Mark: m.Spotlight,
 			Hold: m.HoldResults, Scan: m.ScanResults})
 	}
 	yes := true
-	return d.resultGuard.FilterFor(call, server, card, tool, spotlight.ResultTreatment{Mark: &yes, Hold: yes})
+	return d.resultGuard.FilterFor(call, server, card, tool, ResultTreatment{Mark: &yes, Hold: yes})
 }
 
 // filterName returns the name of the target that the result filter shows to people: the server's own name, or "task"

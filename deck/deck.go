@@ -35,7 +35,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
@@ -94,21 +93,6 @@ func NewUpstreamCard(up Upstream, server drawbridge.ServerID, name drawbridge.Ca
 
 // An AuditRecorder stores records of calls. Package audit describes the records.
 type AuditRecorder = audit.Recorder
-
-// A HeldResult is a result that is withheld from its caller.
-type HeldResult = spotlight.HeldResult
-
-// A ResultHolder stores withheld results, so that a person can read them.
-type ResultHolder = spotlight.ResultHolder
-
-// A ResultGuard decides whether a result is passed on unchanged, marked, or withheld.
-type ResultGuard = spotlight.ResultGuard
-
-// A ResultTreatment contains a server's settings for its results: whether they are marked, withheld or scanned.
-type ResultTreatment = spotlight.ResultTreatment
-
-// A ResultScanner examines results for injected instructions after they have been sent to the caller.
-type ResultScanner = spotlight.ResultScanner
 
 // A RememberedListing is the last listing of a server from an earlier process. The deck uses it until the server has
 // sent a new listing.
@@ -178,7 +162,7 @@ type Options struct {
 	// Inspect searches the texts of results for injected instructions, if the results are marked or may be withheld; if
 	// it is nil, they are not searched. ResultHolder stores the withheld results of servers with HoldResults; if it is
 	// nil, they are discarded.
-	Inspect      spotlight.Inspector
+	Inspect      Inspector
 	ResultHolder ResultHolder
 	// ResultScanner examines results of servers with ScanResults after they have been sent to the caller; nil examines
 	// none.

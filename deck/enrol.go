@@ -17,7 +17,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
@@ -31,7 +30,7 @@ type Deck struct {
 	journal          ledger.Journal
 	stream           string
 	owner            string // the principal whose connections are watched
-	resultGuard      spotlight.ResultGuard
+	resultGuard      ResultGuard
 	shipped          []*item
 	searcher         *toolsearch.Finder
 	guards           *guardChain
@@ -107,7 +106,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		}
 	}
 	d.callLog = audit.NewCallLog(o.Audit, d.log)
-	d.resultGuard = spotlight.ResultGuard{MarkFor: o.Spotlight, Inspect: o.Inspect, Holder: o.ResultHolder,
+	d.resultGuard = ResultGuard{MarkFor: o.Spotlight, Inspect: o.Inspect, Holder: o.ResultHolder,
 		RecordAction: d.callLog.RecordShieldAction, Log: d.log, Scanner: o.ResultScanner}
 	d.sealer = newTokenSealer(o.SealKeys, d.now)
 	for i, c := range slices.Concat(o.Cards, o.Tools) {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/notify"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // ApprovalDetails are the details of a call that a person sees before approving it. They are stored as JSON in the
@@ -51,7 +51,7 @@ func newNotifier(s config.Settings, log *slog.Logger) (*notify.Notifier, error) 
 
 // spotlightFilter returns the filter that the settings define. Its method Selects reports whether the results for a
 // caller are marked as foreign text. A setting in the configuration of a server takes precedence.
-func (g *Gateway) spotlightFilter() spotlight.CallerFilter {
+func (g *Gateway) spotlightFilter() deck.CallerFilter {
 	s := g.set.Settings
-	return spotlight.CallerFilter{HTTP: s.SpotlightHTTP != nil && *s.SpotlightHTTP, Clients: s.SpotlightClients}
+	return deck.CallerFilter{HTTP: s.SpotlightHTTP != nil && *s.SpotlightHTTP, Clients: s.SpotlightClients}
 }

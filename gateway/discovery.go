@@ -8,7 +8,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // discoverySettings returns Config.Discovery if it is set, else the discovery settings of the settings file.
@@ -25,7 +24,7 @@ func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) d
 	by.MinCosine = d.MinScore
 	var listsAll func(drawbridge.Caller) bool
 	if len(d.Direct) > 0 {
-		listsAll = spotlight.CallerFilter{Clients: d.Direct}.Selects
+		listsAll = deck.CallerFilter{Clients: d.Direct}.Selects
 	}
 	return deck.Discovery{ListsAll: listsAll,
 		Mode: deck.ListMode(d.Mode), Disabled: d.Enabled != nil && !*d.Enabled, TopK: d.TopK,

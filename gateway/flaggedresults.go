@@ -8,9 +8,9 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
@@ -22,15 +22,15 @@ type flaggedResults struct {
 	rules audit.RedactionRules
 }
 
-var _ spotlight.ScanRecorder = flaggedResults{}
+var _ deck.ScanRecorder = flaggedResults{}
 
 func newFlaggedResults(db *store.DB, a *store.AuditWriter, vault *secrets.Vault) flaggedResults {
 	return flaggedResults{db, a, audit.RedactionRules{KnownSecrets: vault.Known().All}}
 }
 
-// RecordScans implements [spotlight.ScanRecorder].
-func (f flaggedResults) RecordScans(ctx context.Context, server drawbridge.ServerID, counts spotlight.ScanCounts,
-	flagged []spotlight.FlaggedResult) error {
+// RecordScans implements [deck.ScanRecorder].
+func (f flaggedResults) RecordScans(ctx context.Context, server drawbridge.ServerID, counts deck.ScanCounts,
+	flagged []deck.FlaggedResult) error {
 	var errs []error
 	scan := store.ResultScan{Scanned: counts.Scanned, Flagged: counts.Flagged, Skipped: counts.Skipped}
 	for _, r := range flagged {

@@ -12,11 +12,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/server"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
@@ -42,7 +42,7 @@ type Shared struct {
 	// audit is nil if calls are not recorded.
 	audit *store.AuditWriter
 	// scanner examines results after they were passed on to the caller.
-	scanner *spotlight.ResultScanner
+	scanner *deck.ResultScanner
 	// outputs learns the output types of tools from their results.
 	outputs *toolsearch.OutputLearner
 	// jobs are the commands that Drawbridge's own tools run.
@@ -115,7 +115,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
 		trustAccounts: accounts, audit: a,
 		pinChecker: pins,
-		scanner:    spotlight.NewResultScanner(sanitiser.FlagText, newFlaggedResults(db, a, vault), c.Logger),
+		scanner:    deck.NewResultScanner(sanitiser.FlagText, newFlaggedResults(db, a, vault), c.Logger),
 		outputs:    newOutputLearner(db, sanitiser, vault, c.Logger),
 		vetted:     newVettedCache(sanitiser),
 		jobs:       cards.NewJobs(newShell(config.DeckSettings{})),

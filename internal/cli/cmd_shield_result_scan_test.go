@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
-	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // TestAnAnswerIsLookedAtWhereTheGatewayLooks holds what a scan finds in answers against what the gateway holds back
@@ -86,7 +86,7 @@ func TestAnAnswerIsLookedAtWhereTheGatewayLooks(t *testing.T) {
 func heldRules(t *testing.T, s *shield.Shield, method string, raw json.RawMessage) (rules []string) {
 	t.Helper()
 	keep := ruleCollector{&rules}
-	desk := spotlight.ResultGuard{
+	desk := deck.ResultGuard{
 		MarkFor: func(drawbridge.Caller) bool { return false }, Holder: keep, Log: slog.New(slog.DiscardHandler),
 		RecordAction: func(drawbridge.ServerID, string, string, string) {},
 		Inspect: func(text string) (string, []string) {
@@ -95,13 +95,13 @@ func heldRules(t *testing.T, s *shield.Shield, method string, raw json.RawMessag
 		},
 	}
 	_, _ = desk.FilterFor(drawbridge.Call{Method: method}, "a", "b", "c",
-		spotlight.ResultTreatment{Hold: true}).Apply(context.Background(), raw)
+		deck.ResultTreatment{Hold: true}).Apply(context.Background(), raw)
 	return rules
 }
 
 type ruleCollector struct{ rules *[]string }
 
-func (k ruleCollector) Hold(_ context.Context, h spotlight.HeldResult) (string, error) {
+func (k ruleCollector) Hold(_ context.Context, h deck.HeldResult) (string, error) {
 	*k.rules = h.Rules
 	return "id", nil
 }

@@ -19,7 +19,7 @@ func (db *DB) SetClockAhead(d time.Duration) {
 }
 
 // Versions is how many versions of the schema there are.
-const Versions = len(schema)
+const Versions = len(stateSchema)
 
 // CreateVersion creates the tables of a version of the schema, as an earlier release did.
 func CreateVersion(ctx context.Context, location string, version int) error {
@@ -32,7 +32,7 @@ func CreateVersion(ctx context.Context, location string, version int) error {
 	}
 	defer db.Close()
 	return db.inTransaction(ctx, "create", func(tx *sql.Tx) error {
-		for _, step := range append(schema[:version:version], "CREATE TABLE schema_version (version BIGINT NOT NULL)",
+		for _, step := range append(stateSchema[:version:version], "CREATE TABLE schema_version (version BIGINT NOT NULL)",
 			fmt.Sprintf("INSERT INTO schema_version (version) VALUES (%d)", version)) {
 			if _, err := tx.ExecContext(ctx, db.expandKeywords(step)); err != nil {
 				return err

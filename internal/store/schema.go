@@ -9,10 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// schema contains the migration steps from an empty store to the current tables. The version of a store is the number
+// stateSchema contains the migration steps from an empty store to the current tables. The version of a store is the number
 // of steps that were applied to it. A released step is never edited: every later change of the tables is an
 // additional step.
-var schema = [...]string{
+var stateSchema = [...]string{
 	`CREATE TABLE heads (
 		stream TEXT NOT NULL PRIMARY KEY,
 		seq    BIGINT NOT NULL, -- of the last record
@@ -227,7 +227,7 @@ var schema = [...]string{
 	CREATE INDEX learned_outputs_at ON learned_outputs (at);`,
 }
 
-// migrate applies the missing steps of schema in one transaction. If no step is missing, migrate does not write. It
+// migrate applies the missing steps of db.schema in one transaction. If no step is missing, migrate does not write. It
 // returns an error if a newer program has written the store.
 func (db *DB) migrate(ctx context.Context) error {
 	const step = "open"
@@ -235,9 +235,9 @@ func (db *DB) migrate(ctx context.Context) error {
 	switch {
 	case err != nil && !db.dialect.isMissingTable(err):
 		return db.fault(step, err)
-	case err == nil && version == len(schema):
+	case err == nil && version == len(db.schema):
 		return nil
-	case version > len(schema):
+	case version > len(db.schema):
 		return db.tooNewFault(version)
 	}
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
@@ -255,10 +255,10 @@ func (db *DB) migrate(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case version > len(schema):
+		case version > len(db.schema):
 			return db.tooNewFault(version)
 		}
-		for _, step := range schema[version:] {
+		for _, step := range db.schema[version:] {
 			if _, err := tx.ExecContext(ctx, db.expandKeywords(step)); err != nil {
 				return err
 			}
@@ -266,7 +266,7 @@ func (db *DB) migrate(ctx context.Context) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM schema_version"); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO schema_version (version) VALUES ($1)", len(schema))
+		_, err = tx.ExecContext(ctx, "INSERT INTO schema_version (version) VALUES ($1)", len(db.schema))
 		return err
 	})
 }
@@ -288,7 +288,7 @@ type rowQuerier interface {
 
 func (db *DB) tooNewFault(version int) error {
 	f := db.newFault("open", drawbridge.InvalidInput,
-		fmt.Errorf("a newer Drawbridge wrote it: its schema is %d, and this one knows %d", version, len(schema)))
+		fmt.Errorf("a newer Drawbridge wrote it: its schema is %d, and this one knows %d", version, len(db.schema)))
 	f.Next = "update Drawbridge, restore a backup of the earlier version, or name another store"
 	return f
 }

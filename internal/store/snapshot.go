@@ -16,9 +16,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SchemaVersion is the number of migration steps in schema: the version of the tables that this program writes. The
+// SchemaVersion is the number of migration steps in stateSchema: the version of the tables that this program writes. The
 // program cannot open a store with a higher version.
-const SchemaVersion = len(schema)
+const SchemaVersion = len(stateSchema)
 
 // ErrInUse is the error of Settle for a store that this process or another process has open.
 var ErrInUse = errors.New("the store is in use")
@@ -201,7 +201,7 @@ func Settle(ctx context.Context, path string) error {
 // takes over the accounts (quotas and trust) from that file, and its highest clock time if that is later. CarryEnds
 // returns false if from belongs to another store, has another schema version, or cannot be read.
 func (db *DB) CarryEnds(ctx context.Context, from string) (bool, error) {
-	if version, err := ReadSchemaVersion(ctx, from); err != nil || version != len(schema) {
+	if version, err := ReadSchemaVersion(ctx, from); err != nil || version != len(stateSchema) {
 		return false, nil
 	}
 	conn, err := db.writer.Conn(ctx)

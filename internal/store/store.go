@@ -50,6 +50,8 @@ type DB struct {
 	// name is the file or server, for messages; it contains no password.
 	name    string
 	dialect dialect
+	// schema has the migration steps of the tables, see stateSchema.
+	schema []string
 	// writer and reader are the connection pools for writing and reading; both may be the same pool. For a SQLite
 	// file, writer has a single connection, because SQLite permits only one writer at a time. Waiting for this
 	// connection is fairer than waiting in SQLite.
@@ -97,6 +99,11 @@ type dialect struct {
 // Open creates or migrates the tables. A fault with code InvalidInput means that the location is invalid, or that a
 // newer Drawbridge has written the store.
 func Open(ctx context.Context, location string, o Options) (*DB, error) {
+	return openTables(ctx, location, o, func(dialect) []string { return stateSchema[:] })
+}
+
+// openTables opens a database and creates or migrates the tables of a schema.
+func openTables(ctx context.Context, location string, o Options, schema func(dialect) []string) (*DB, error) {
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
 	}
@@ -113,6 +120,7 @@ func Open(ctx context.Context, location string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	db.schema = schema(db.dialect)
 	if err := db.migrate(ctx); err != nil {
 		_ = db.Close() // the first error matters
 		return nil, err

@@ -5,7 +5,7 @@
 // a marked text: if the text is cut, its last line is missing but no new marker begins. Texts of prompts are inspected
 // for rules but not marked. Structured content, images and pages of MCP Apps are not marked. If rules matched, "_meta"
 // of the result names them.
-package spotlight
+package deck
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package spotlight
+package deck
 
 import (
 	"crypto/sha256"

@@ -1,0 +1,154 @@
+package store
+
+import "strings"
+
+// workspaceSchema returns the migration steps of a workspace, as stateSchema has those of the other data. A released
+// step is never edited.
+func workspaceSchema(d dialect) []string {
+	search := searchSQLite
+	if !d.questionMarks {
+		search = searchPostgres
+	}
+	return []string{strings.Join(workspaceTables, "\n") + search}
+}
+
+// stampColumns are the columns of a workspace.Stamp. The time is in milliseconds since 1970.
+const stampColumns = `
+		revision  TEXT NOT NULL,
+		origin    TEXT NOT NULL,
+		lifecycle TEXT NOT NULL,
+		actor     TEXT NOT NULL,
+		thread    TEXT NOT NULL,
+		run       TEXT NOT NULL,
+		at        BIGINT NOT NULL`
+
+var workspaceTables = []string{
+	`CREATE TABLE pages (
+		nr      BIGINT NOT NULL PRIMARY KEY, -- in the index of the search
+		id      TEXT NOT NULL UNIQUE,
+		slug    TEXT NOT NULL UNIQUE,
+		title   TEXT NOT NULL,
+		parent  TEXT NOT NULL,               -- empty at the top
+		folder  BIGINT NOT NULL,
+		head    TEXT NOT NULL,
+		deleted BIGINT NOT NULL,
+		created BIGINT NOT NULL,` + stampColumns + `
+	);
+	CREATE INDEX pages_parent ON pages (parent, deleted, title);`,
+	`CREATE TABLE blocks (
+		id   TEXT NOT NULL PRIMARY KEY,
+		page TEXT NOT NULL,
+		slot TEXT NOT NULL,
+		pos  BIGINT NOT NULL, -- the order in the page
+		type TEXT NOT NULL,
+		text TEXT NOT NULL,` + stampColumns + `,
+		UNIQUE (page, slot)
+	);
+	CREATE INDEX blocks_page ON blocks (page, pos);`,
+	`CREATE TABLE revisions (
+		entity TEXT NOT NULL,
+		kind   TEXT NOT NULL,
+		page   TEXT NOT NULL,   -- of the entity; empty for memory
+		text   TEXT NOT NULL,
+		digest TEXT NOT NULL,   -- of the text; stays when the text is removed
+		state  TEXT NOT NULL,   -- current, past, waiting or rejected
+		accepted_by TEXT NOT NULL, -- the person who promoted it; empty without one
+		accepted_at BIGINT NOT NULL,` + stampColumns + `,
+		PRIMARY KEY (entity, revision)
+	);
+	CREATE INDEX revisions_write ON revisions (revision);
+	CREATE INDEX revisions_waiting ON revisions (state, at);`,
+	`CREATE TABLE derivations (
+		derived  TEXT NOT NULL,
+		source   TEXT NOT NULL,
+		revision TEXT NOT NULL, -- the write that added the link
+		PRIMARY KEY (derived, source)
+	);
+	CREATE INDEX derivations_source ON derivations (source);
+	CREATE TABLE outside_sources (
+		revision TEXT NOT NULL,
+		kind     TEXT NOT NULL,
+		name     TEXT NOT NULL,
+		server   TEXT NOT NULL,
+		PRIMARY KEY (revision, kind, name, server)
+	);`,
+	`CREATE TABLE deviations (
+		id        TEXT NOT NULL PRIMARY KEY,
+		entity    TEXT NOT NULL,
+		revision  TEXT NOT NULL, -- that disagrees
+		canonical TEXT NOT NULL, -- the revision with which it disagrees
+		at        BIGINT NOT NULL,
+		resolved  BIGINT NOT NULL, -- 0 while it is open
+		resolution TEXT NOT NULL
+	);
+	CREATE INDEX deviations_open ON deviations (resolved, at);
+	CREATE TABLE flags (
+		entity TEXT NOT NULL PRIMARY KEY, -- derived from what has changed
+		source TEXT NOT NULL,             -- that changed
+		at     BIGINT NOT NULL
+	);`,
+	`CREATE TABLE links (
+		block TEXT NOT NULL,
+		page  TEXT NOT NULL, -- of the block
+		slug  TEXT NOT NULL, -- that it leads to, which need not exist
+		PRIMARY KEY (block, slug)
+	);
+	CREATE INDEX links_slug ON links (slug);
+	CREATE TABLE tags (
+		page TEXT NOT NULL,
+		tag  TEXT NOT NULL,` + stampColumns + `,
+		PRIMARY KEY (page, tag)
+	);
+	CREATE INDEX tags_tag ON tags (tag);
+	CREATE TABLE property_types (
+		name TEXT NOT NULL PRIMARY KEY,
+		type TEXT NOT NULL
+	);
+	CREATE TABLE properties (
+		id    TEXT NOT NULL PRIMARY KEY,
+		page  TEXT NOT NULL,
+		name  TEXT NOT NULL,
+		items TEXT NOT NULL, -- the values as a JSON array
+` + stampColumns[1:] + `,
+		UNIQUE (page, name)
+	);`,
+	`CREATE TABLE attachments (
+		id     TEXT NOT NULL PRIMARY KEY,
+		page   TEXT NOT NULL,
+		name   TEXT NOT NULL,
+		type   TEXT NOT NULL,
+		digest TEXT NOT NULL, -- the SHA-256 of the bytes
+		size   BIGINT NOT NULL,` + stampColumns + `
+	);
+	CREATE INDEX attachments_page ON attachments (page, name);
+	CREATE INDEX attachments_digest ON attachments (digest);
+	CREATE TABLE files (
+		digest TEXT NOT NULL PRIMARY KEY,
+		bytes  BLOB NOT NULL
+	);
+	CREATE TABLE grants (
+		principal    TEXT NOT NULL PRIMARY KEY,
+		capabilities TEXT NOT NULL -- a JSON array
+	);
+	CREATE TABLE memory (
+		id   TEXT NOT NULL PRIMARY KEY,
+		tier TEXT NOT NULL,
+		name TEXT NOT NULL,
+		key  TEXT NOT NULL, -- the conversation or the channel; empty for other tiers
+		text TEXT NOT NULL,` + stampColumns + `,
+		UNIQUE (tier, key, name)
+	);`,
+}
+
+// searchSQLite and searchPostgres are the index of the search: the title and the text of each page.
+const (
+	searchSQLite = `
+	CREATE VIRTUAL TABLE page_texts USING fts5 (title, body, content = '', contentless_delete = 1,
+		tokenize = 'unicode61 remove_diacritics 2');`
+	searchPostgres = `
+	CREATE TABLE page_texts (
+		rowid BIGINT NOT NULL PRIMARY KEY,
+		words tsvector NOT NULL
+	);
+	CREATE INDEX page_texts_words ON page_texts USING gin (words);`
+)

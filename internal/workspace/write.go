@@ -1,0 +1,153 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Write is a change that an actor may make, with its provenance. Only NewWrite makes one: the zero value is refused by
+// every store.
+type Write struct {
+	change     Change
+	actor      Actor
+	origin     Origin
+	lifecycle  Lifecycle
+	sources    []ID
+	references []Reference
+	at         time.Time
+}
+
+// A Proposal is what a caller asks for.
+type Proposal struct {
+	Change Change
+	// Lifecycle is empty for the default of the actor.
+	Lifecycle Lifecycle
+	// Sources are the entities from which the content was made, and References its sources outside of the workspace.
+	Sources    []ID
+	References []Reference
+	// At is the time of the write.
+	At time.Time
+}
+
+// maxSources is the maximum number of sources of one write, and of its references.
+const maxSources = 10_000
+
+// NewWrite returns the write for a proposal of an actor. The error is an *Error: the actor lacks a right, or the change
+// is not valid. Whether the change fits to what is stored is for the store to check.
+func NewWrite(a Actor, p Proposal) (Write, error) {
+	if p.Change == nil {
+		return Write{}, refuse(Invalid, "the change is missing")
+	}
+	r := p.Change.rule()
+	if err := r.permits(a); err != nil {
+		return Write{}, err
+	}
+	if (a.Kind == AgentActor || a.Script) && a.Run == "" {
+		return Write{}, refuse(Forbidden, "a write of an agent or a script belongs to a run, and this one names none")
+	}
+	if err := p.Change.check(); err != nil {
+		return Write{}, err
+	}
+	if len(p.Sources) > maxSources || len(p.References) > maxSources {
+		return Write{}, refuse(Invalid, fmt.Sprintf("a write has at most %d sources", maxSources))
+	}
+	w := Write{change: p.Change, actor: a, at: p.At.UTC().Round(0), sources: distinct(p.Sources),
+		references: distinct(p.References)}
+	if p.At.IsZero() {
+		return Write{}, refuse(Invalid, "the time of the write is missing")
+	}
+	if !r.content {
+		if p.Lifecycle != "" {
+			return Write{}, refuse(Invalid, "this change has no content, and so no lifecycle")
+		}
+		return w, nil
+	}
+	var err error
+	if w.origin, err = defaultOrigin(a); err != nil {
+		return Write{}, err
+	}
+	if w.lifecycle, err = chooseLifecycle(a, w.origin, p.Lifecycle); err != nil {
+		return Write{}, err
+	}
+	return w, nil
+}
+
+// permits returns an error if an actor may not make changes with this rule.
+func (r rule) permits(a Actor) error {
+	if r.person && (a.Kind != AuthorActor || a.Script) {
+		return refuse(Forbidden, "only a person of the workspace can do this")
+	}
+	if a.Kind == ImportActor && !r.content {
+		return refuse(Forbidden, "an import only adds content")
+	}
+	if r.needs == Propose && (a.May(Author) || a.Kind == ImportActor && a.May(Import)) {
+		return nil
+	}
+	return a.Require(r.needs)
+}
+
+func distinct[T comparable](all []T) []T {
+	seen := make(map[T]bool, len(all))
+	out := make([]T, 0, len(all))
+	for _, v := range all {
+		if !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Change returns the change. It is nil for a Write that NewWrite did not make.
+func (w Write) Change() Change { return w.change }
+
+// Actor returns who makes the write.
+func (w Write) Actor() Actor {
+	a := w.actor
+	a.Capabilities = slices.Clone(a.Capabilities)
+	return a
+}
+
+// Kind returns the kind of entity that the write makes or changes; "" if it can be any.
+func (w Write) Kind() Kind {
+	if w.change == nil {
+		return ""
+	}
+	return w.change.rule().kind
+}
+
+// Stamp returns the provenance of the written content, for a revision of the store.
+func (w Write) Stamp(revision ID) Stamp {
+	return Stamp{Revision: revision, Origin: w.origin, Lifecycle: w.lifecycle, By: w.actor.Principal,
+		Thread: w.actor.Thread, Run: w.actor.Run, At: w.at}
+}
+
+// Sources returns the entities from which the content was made.
+func (w Write) Sources() []ID { return slices.Clone(w.sources) }
+
+// References returns the sources outside of the workspace.
+func (w Write) References() []Reference { return slices.Clone(w.references) }
+
+// At returns the time of the write.
+func (w Write) At() time.Time { return w.at }
+
+// Derived returns w with the least trusted origin of w and of the sources, for content that sums them up. Such content is
+// canonical only after a person has promoted it.
+func (w Write) Derived(sources ...Origin) Write {
+	if joined := JoinOrigins(append(sources, w.origin)...); joined != w.origin {
+		w.origin = joined
+		if w.lifecycle == Canonical {
+			w.lifecycle = Candidate
+		}
+	}
+	return w
+}
+
+// Digest returns the SHA-256 of a text, in hexadecimal digits. It stays when the text is scrubbed.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
