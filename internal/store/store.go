@@ -8,6 +8,8 @@
 //   - vectors of the texts of tools
 //   - output types that were learned from the results of tools
 //
+// A [Workspace] is a database of its own, with the pages of a workspace and their history.
+//
 // A store is an SQL database. If the location of the store is a path, the database is a SQLite file, which several
 // processes may create, open and write concurrently. If the location is a postgres:// URL, the database is on a
 // server. Vectors may be stored outside the store, in pgvector or Qdrant.

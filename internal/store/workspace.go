@@ -54,8 +54,9 @@ func (w *Workspace) Apply(ctx context.Context, writes ...workspace.Write) (recei
 			}
 		}
 		receipts = receipts[:0]
+		prepared := map[string]*sql.Stmt{} // the transaction closes them
 		for i, write := range writes {
-			a := &application{ctx: ctx, tx: tx, db: w.db, write: write}
+			a := &application{ctx: ctx, tx: tx, db: w.db, prepared: prepared, write: write}
 			if err := a.carryOut(); err != nil {
 				return w.refused(err, i, len(writes))
 			}
@@ -86,12 +87,14 @@ func (w *Workspace) refused(err error, i, n int) error {
 
 // An application carries out one write in a transaction.
 type application struct {
-	ctx     context.Context
-	tx      *sql.Tx
-	db      *DB
-	write   workspace.Write
-	stamp   workspace.Stamp
-	receipt Receipt
+	ctx context.Context
+	tx  *sql.Tx
+	db  *DB
+	// prepared has the statements of the transaction by their text: an import executes the same ones for each page.
+	prepared map[string]*sql.Stmt
+	write    workspace.Write
+	stamp    workspace.Stamp
+	receipt  Receipt
 }
 
 func (a *application) carryOut() error {
@@ -160,8 +163,24 @@ func newID(at time.Time) workspace.ID {
 	return workspace.ID(ulid.MustNew(ulid.Timestamp(at), rand.Reader).String())
 }
 
+// prepare returns a statement of the transaction.
+func (a *application) prepare(text string) (*sql.Stmt, error) {
+	if s, ok := a.prepared[text]; ok {
+		return s, nil
+	}
+	s, err := a.tx.PrepareContext(a.ctx, text)
+	if err == nil {
+		a.prepared[text] = s
+	}
+	return s, err
+}
+
 func (a *application) exec(statement string, args ...any) error {
-	_, err := a.tx.ExecContext(a.ctx, statement, args...)
+	s, err := a.prepare(statement)
+	if err != nil {
+		return err
+	}
+	_, err = s.ExecContext(a.ctx, args...)
 	return err
 }
 
@@ -180,7 +199,11 @@ func notFound(what string) error {
 
 // scan reads one row. The error is NotFound if there is none.
 func (a *application) scan(what, query string, args []any, into ...any) error {
-	err := a.tx.QueryRowContext(a.ctx, query, args...).Scan(into...)
+	s, err := a.prepare(query)
+	if err != nil {
+		return err
+	}
+	err = s.QueryRowContext(a.ctx, args...).Scan(into...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return notFound(what)
 	}

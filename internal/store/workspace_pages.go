@@ -13,7 +13,7 @@ import (
 func (a *application) createPage(c workspace.CreatePage) error {
 	id := newID(a.stamp.At)
 	a.receipt.Entity, a.receipt.Page = id, id
-	slug, err := a.freeSlug(c)
+	slug, err := a.freeSlug(c, id)
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,12 @@ func number(b bool) int {
 	return 0
 }
 
-// freeSlug returns the slug of a new page. One that the caller gave must be free; one made from the title gets a number
+// numberedSlugs is how many pages with the same title get a number in their slug. Later ones get a part of their ID.
+const numberedSlugs = 20
+
+// freeSlug returns the slug of a new page. One that the caller gave must be free; one made from the title gets a suffix
 // if it is not.
-func (a *application) freeSlug(c workspace.CreatePage) (string, error) {
+func (a *application) freeSlug(c workspace.CreatePage, id workspace.ID) (string, error) {
 	slug := c.Slug
 	if slug == "" {
 		slug = workspace.SlugOf(c.Title)
@@ -75,6 +78,9 @@ func (a *application) freeSlug(c workspace.CreatePage) (string, error) {
 		try := slug
 		if n > 1 {
 			try = fmt.Sprintf("%s-%d", slug, n)
+		}
+		if n > numberedSlugs {
+			try = slug + "-" + strings.ToLower(string(id))
 		}
 		var taken int
 		if err := a.scan("", "SELECT COUNT(*) FROM pages WHERE slug = $1", []any{try}, &taken); err != nil || taken == 0 {
