@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -55,11 +54,12 @@ func (a *app) sessionCommands(s *agent.Session) []tui.Command {
 
 // runSubcommand runs a command of the command line, and returns its output as a block.
 func (a *app) runSubcommand(ctx context.Context, args ...string) tui.Output {
-	var out bytes.Buffer
-	p := a.Process
-	p.In, p.Out, p.Err = strings.NewReader(""), &out, &out
-	code := Main(ctx, args, p)
-	text := strings.TrimRight(out.String(), "\n")
+	talk := &sessionTalk{asker: a.asker, command: "/" + strings.Join(args[:min(len(args), 2)], " ")}
+	code := talk.run(ctx, args, a.Process)
+	text := strings.TrimRight(talk.take(), "\n")
+	if text == "" && code == exitOK {
+		return tui.Output{}
+	}
 	if text == "" && code != exitOK {
 		text = fmt.Sprintf("exit code %d", code)
 	}

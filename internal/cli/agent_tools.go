@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -40,7 +41,12 @@ func (a *app) withAgentTools(ctx context.Context, session string, o gateway.Agen
 			return err
 		}
 	}
-	g, err := a.openGateway(ctx, func(c *gateway.Config) { c.LeaveStatus = a.hubRuns() })
+	g, err := a.openGateway(ctx, func(c *gateway.Config) {
+		c.LeaveStatus = a.hubRuns()
+		if a.asker != nil {
+			c.Logger = a.newLogger(slog.LevelError) // the person is told what waits for them
+		}
+	})
 	if err != nil {
 		return err
 	}

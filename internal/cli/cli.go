@@ -23,6 +23,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 	"github.com/spf13/cobra"
 )
 
@@ -175,6 +176,7 @@ type app struct {
 	Process
 	statusLine    *StatusLineWriter
 	vault         *vaultOpener // copies of an app share it
+	asker         *tui.Asker   // asks the person of a session at the terminal; nil without one
 	configPaths   []string
 	storeLocation string
 	naming        string

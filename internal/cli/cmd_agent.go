@@ -133,9 +133,10 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
-	return a.withSession(ctx, f, func(ctx context.Context, s *agent.Session) error {
+	asker := tui.NewAsker()
+	show := func(ctx context.Context, s *agent.Session) error {
 		return tui.Run(ctx, tui.Options{
-			Session: s, Commands: a.sessionCommands(s), Dir: a.Dir, First: strings.Join(args, " "),
+			Session: s, Commands: append([]tui.Command{a.shieldSessionCommand()}, a.sessionCommands(s)...), Asker: asker, Dir: a.Dir, First: strings.Join(args, " "),
 			HistoryFile: filepath.Join(filepath.Dir(dir), "prompts"),
 			Terminal:    tui.Terminal{In: a.In, Out: a.Out, Env: a.Environ, Plain: f.plain, NoColour: f.noColour, Interrupts: interrupts},
 			Prompt: func(_ context.Context, text string) ([]drawbridge.MessagePart, error) {
@@ -146,7 +147,8 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 				return promptOf(a.Dir, words)
 			},
 		})
-	})
+	}
+	return a.withAsker(ctx, asker, func(ctx context.Context) error { return a.withSession(ctx, f, show) })
 }
 
 // runPrompt runs one prompt and prints the answer.

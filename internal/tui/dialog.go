@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type dialog struct {
 	scroll      int
 	all         bool
 	form        *form
+	asked       *inquiry // the question of a command; nil for the question of a call
 }
 
 // A decision is what a key means in a dialog.
@@ -100,6 +102,8 @@ func (m *model) decide(d *dialog, name, text string) {
 	}
 	if d.form != nil {
 		switch done, allow := d.form.press(name, text); {
+		case done && d.asked != nil:
+			m.respond(d, allow)
 		case done && allow:
 			m.answer(d, agent.Answer{ID: d.q.ID, Allow: true, Content: d.form.content()})
 		case done:
@@ -107,7 +111,14 @@ func (m *model) decide(d *dialog, name, text string) {
 		}
 		return
 	}
-	switch d.press(name) {
+	decided := d.press(name)
+	if d.asked != nil {
+		if decided == allowOnce || decided == deny {
+			m.respond(d, decided == allowOnce)
+		}
+		return
+	}
+	switch decided {
 	case allowOnce:
 		m.answer(d, agent.Answer{ID: d.q.ID, Allow: true})
 	case allowAlways:
@@ -166,14 +177,41 @@ func (d *dialog) scrolls(name string) bool {
 	return true
 }
 
-// answer passes an answer on in the background: a sampling request asks the model first.
-func (m *model) answer(d *dialog, a agent.Answer) {
-	for i, other := range m.dialogs {
-		if other == d {
-			m.dialogs = append(m.dialogs[:i:i], m.dialogs[i+1:]...)
-			break
+// remove removes a dialog.
+func (m *model) remove(d *dialog) {
+	m.dialogs = slices.DeleteFunc(m.dialogs, func(other *dialog) bool { return other == d })
+}
+
+// respond passes the answer to the question of a command on.
+func (m *model) respond(d *dialog, allow bool) {
+	m.remove(d)
+	m.print(d.asked.record(d, m.t, allow)...)
+	d.asked.respond(d, allow)
+}
+
+// takeQuestions takes the messages of the Asker.
+func (m *model) takeQuestions(all []any) {
+	for _, message := range all {
+		switch message := message.(type) {
+		case *inquiry:
+			m.dialogs = append(m.dialogs, newInquiryDialog(message))
+			m.hidden = false
+		case withdrawal:
+			for _, d := range m.dialogs {
+				if d.asked == message.inquiry && message.Text != "" {
+					m.print(outputLines(m.t, message.Text)...)
+				}
+			}
+			m.dialogs = withdraw(m.dialogs, message.inquiry)
+		case told:
+			m.print(toldLines(m.t, message)...)
 		}
 	}
+}
+
+// answer passes an answer on in the background: a sampling request asks the model first.
+func (m *model) answer(d *dialog, a agent.Answer) {
+	m.remove(d)
 	session := m.session.Load()
 	word := "denied"
 	switch {
@@ -203,6 +241,9 @@ func (d *dialog) subject() string {
 
 // title returns the header of a question. It is our own text: a server cannot write it.
 func (d *dialog) title() string {
+	if d.asked != nil {
+		return d.asked.Command + ": " + safetext.Line(d.asked.Question)
+	}
 	server := safetext.Quote(safetext.Truncate(d.q.Server, 60, safetext.Runes, "…"))
 	switch d.q.Kind {
 	case agent.AskApproval:
@@ -220,6 +261,9 @@ func (d *dialog) title() string {
 // body returns what a person decides about.
 func (d *dialog) body(t *transcript) (lines []string) {
 	text := func(s string, st style) { lines = append(lines, t.wrap([]span{{s, st}}, t.width)...) }
+	if d.asked != nil && d.asked.Text != "" {
+		return outputLines(t, d.asked.Text)
+	}
 	if d.agent != "" {
 		text("Agent "+d.agent, dimStyle)
 	}
@@ -261,7 +305,12 @@ func (d *dialog) body(t *transcript) (lines []string) {
 
 // keys returns the line that names the keys.
 func (d *dialog) keys(batch int) string {
+	if d.asked != nil && d.form != nil {
+		return "Enter send · Esc decline"
+	}
 	switch d.q.Kind {
+	case askCommand:
+		return "y yes · n no · arrows scroll · Esc later"
 	case agent.AskApproval:
 		text := "y once · a for this session · n deny"
 		if batch > 1 {

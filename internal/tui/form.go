@@ -29,6 +29,7 @@ type field struct {
 	cursor            int
 	yes               bool
 	input             editor
+	secret            bool // what is typed is not shown
 	minLength         *int
 	maxLength         *int
 	minimum, maximum  *float64
@@ -337,6 +338,10 @@ func (x *field) shown(t *transcript, width int, current bool) (string, int) {
 		return "[ ] no", 0
 	}
 	if len(x.choices) == 0 {
+		if x.secret {
+			hidden := strings.Repeat("•", min(len(x.input.text), max(width-1, 2)))
+			return hidden, len([]rune(hidden))
+		}
 		lines, column, y := x.input.view(max(width-1, 2))
 		return lines[y], column
 	}

@@ -185,7 +185,7 @@ func (m *model) takeEvents() {
 // one.
 func (m *model) runEnded(err error) {
 	m.running, m.cancel = false, nil
-	m.dialogs = nil
+	m.dialogs = ofCommands(m.dialogs)
 	if err != nil && !m.ended {
 		m.print(m.t.wrap([]span{{clean(err.Error()), warnStyle}}, m.t.width)...)
 	}

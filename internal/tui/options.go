@@ -23,6 +23,8 @@ type Options struct {
 	Dir string
 	// HistoryFile keeps the prompts for the next start; empty means that they are forgotten.
 	HistoryFile string
+	// Asker asks the questions of commands and shows texts from outside of the session; nil means that there are none.
+	Asker *Asker
 	// First is a prompt that is sent at the start; empty means that the person begins.
 	First string
 	// NewSession makes the session of the command /new; nil means that there is no such command.
@@ -97,6 +99,9 @@ func (o *Options) complete() error {
 	t.NoColour = t.NoColour || t.Plain || variable(t.Env, "NO_COLOR") != ""
 	if o.Dir == "" {
 		o.Dir = "."
+	}
+	if o.Asker == nil {
+		o.Asker = NewAsker()
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -108,6 +108,8 @@ func (u *plainUI) loop(lines <-chan string) error {
 			return context.Cause(u.ctx)
 		case <-u.o.Terminal.Interrupts:
 			u.interrupt()
+		case <-u.o.Asker.ready:
+			u.takeQuestions(u.o.Asker.take())
 		case <-u.events.ready:
 			u.takeEvents()
 		case msg := <-u.results:
@@ -163,13 +165,44 @@ func (u *plainUI) interrupt() {
 
 // enter takes a line: an answer to the question that waits, a command or a prompt.
 func (u *plainUI) enter(line string) {
-	if len(u.dialogs) > 0 && !strings.HasPrefix(line, "/") {
+	if len(u.dialogs) > 0 && !isCommand(line) {
 		u.decide(u.dialogs[0], strings.TrimSpace(line))
 		return
 	}
 	if line = strings.TrimSpace(line); line != "" {
 		u.submit(line)
 	}
+}
+
+// takeQuestions takes the messages of the Asker.
+func (u *plainUI) takeQuestions(all []any) {
+	for _, message := range all {
+		switch message := message.(type) {
+		case *inquiry:
+			if message.Kind == ReplySecret {
+				u.failure(errors.New("plain output cannot hide what you type: use the command line outside of the session"))
+				message.reply <- nil
+				continue
+			}
+			if u.dialogs = append(u.dialogs, newInquiryDialog(message)); len(u.dialogs) == 1 {
+				u.showQuestion()
+			}
+		case withdrawal:
+			first := len(u.dialogs) > 0 && u.dialogs[0].asked == message.inquiry
+			if u.dialogs = withdraw(u.dialogs, message.inquiry); first {
+				u.print("The question is not needed any more.")
+				u.nextQuestion()
+			}
+		case told:
+			u.print(toldLines(u.t, message)...)
+		}
+	}
+}
+
+// isCommand reports whether a line is a command although a question waits. A path such as /bin/sh may be an answer.
+func isCommand(line string) bool {
+	_, _, ok := parseCommand(strings.TrimSpace(line))
+	return ok
 }
 
 func (u *plainUI) submit(text string) {
@@ -204,7 +237,7 @@ func (u *plainUI) take(msg any) {
 			u.send(msg.parts)
 		}
 	case runEnded:
-		u.inRun, u.cancel, u.dialogs = false, nil, nil
+		u.inRun, u.cancel, u.dialogs = false, nil, ofCommands(u.dialogs)
 		if !u.ended {
 			u.failure(msg.err)
 		}
@@ -319,7 +352,7 @@ func (u *plainUI) showQuestion() {
 	}
 	answers := "Type y for once, a for this session, n to deny."
 	switch d.q.Kind {
-	case agent.AskURL, agent.AskSampling:
+	case agent.AskURL, agent.AskSampling, askCommand:
 		answers = "Type y to agree, n to decline."
 	case agent.AskApproval:
 		if len(u.dialogs) > 1 {
@@ -353,8 +386,18 @@ func (u *plainUI) decide(d *dialog, line string) {
 		}
 	}
 	u.dialogs = u.dialogs[1:]
+	if d.asked != nil {
+		d.asked.respond(d, answer.Allow)
+		u.nextQuestion()
+		return
+	}
 	session := u.session.Load()
 	u.background(func() any { return answeredMsg{session.Answer(u.ctx, answer)} })
+	u.nextQuestion()
+}
+
+// nextQuestion prints the next question, if one waits.
+func (u *plainUI) nextQuestion() {
 	if len(u.dialogs) > 0 {
 		u.showQuestion()
 	}

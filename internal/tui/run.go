@@ -29,6 +29,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	defer o.Asker.close()
 	if o.Terminal.Plain {
 		return runPlain(ctx, o)
 	}
@@ -68,7 +69,7 @@ func newScreen(ctx context.Context, o Options) *screen {
 
 // run runs the program until it ends.
 func (s *screen) run() error {
-	for _, loop := range []func(){s.wakeForEvents, s.print, s.tick} {
+	for _, loop := range []func(){s.wakeForEvents, s.passOnQuestions, s.print, s.tick} {
 		s.tasks.Go(loop)
 	}
 	_, err := s.tea.Run()
@@ -95,6 +96,7 @@ type (
 	eventsMsg  struct{}            // events wait
 	drainedMsg struct{}            // no lines wait
 	tickMsg    struct{ time.Time } // time has passed
+	askerMsg   struct{ all []any } // messages of the Asker
 )
 
 // wakeForEvents tells the model of new events, at most once a frame.
@@ -107,6 +109,18 @@ func (s *screen) wakeForEvents() {
 		}
 		s.tea.Send(eventsMsg{})
 		s.wait(frameTime)
+	}
+}
+
+// passOnQuestions passes the messages of the Asker to the model.
+func (s *screen) passOnQuestions() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.model.o.Asker.ready:
+		}
+		s.tea.Send(askerMsg{s.model.o.Asker.take()})
 	}
 }
 

@@ -34,6 +34,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.send(msg)
 	case commandMsg:
 		cmd = m.commandDone(msg)
+	case askerMsg:
+		m.takeQuestions(msg.all)
 	case answeredMsg:
 		m.failure(msg.err)
 	case changedMsg:

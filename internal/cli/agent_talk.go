@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/tui"
+)
+
+// A sessionTalk is the input and the output of a command of the command line that runs in a session. The command asks
+// its questions in the session, each with all that it printed since the last one. Output of a command that goes on
+// without a question, such as the address of a sign-in on another device, is shown after a short time.
+type sessionTalk struct {
+	asker   *tui.Asker // nil if the session has no person
+	command string
+
+	// mu guards the fields below. printed is what was not shown yet, and last is when it was printed. asking counts the
+	// questions that wait.
+	mu      sync.Mutex
+	printed strings.Builder
+	last    time.Time
+	asking  int
+}
+
+// shownAfter is how long output waits for a question or the end of its command.
+const shownAfter = time.Second
+
+// run runs a command and returns its exit code.
+func (t *sessionTalk) run(ctx context.Context, args []string, p Process) int {
+	p.In, p.Out, p.Err = strings.NewReader(""), t, t
+	if t.asker == nil {
+		return Main(ctx, args, p)
+	}
+	p.In = sessionInput{t}
+	showing, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { t.showOutput(showing) })
+	defer group.Wait()
+	defer stop()
+	return Main(ctx, args, p)
+}
+
+// showOutput shows output that has waited long enough, until ctx ends.
+func (t *sessionTalk) showOutput(ctx context.Context) {
+	tick := time.NewTicker(shownAfter / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		t.mu.Lock()
+		ripe := t.asking == 0 && t.printed.Len() > 0 && time.Since(t.last) >= shownAfter
+		t.mu.Unlock()
+		if ripe {
+			t.asker.TellOutput(t.take())
+		}
+	}
+}
+
+// Write takes output of the command.
+func (t *sessionTalk) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = time.Now()
+	return t.printed.Write(p)
+}
+
+// take returns what was printed and not shown yet.
+func (t *sessionTalk) take() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := t.printed.String()
+	t.printed.Reset()
+	return text
+}
+
+// A sessionInput is the input of a command in a session: a person who answers questions, and no bytes.
+type sessionInput struct{ talk *sessionTalk }
+
+// Read returns io.EOF.
+func (sessionInput) Read([]byte) (int, error) { return 0, io.EOF }
+
+// ask implements person.
+func (i sessionInput) ask(ctx context.Context, question string, kind tui.ReplyKind) (string, error) {
+	t := i.talk
+	count := func(n int) {
+		t.mu.Lock()
+		t.asking += n
+		t.mu.Unlock()
+	}
+	count(1)
+	defer count(-1)
+	if kind == tui.ReplyYesNo { // the session names its own keys
+		for _, keys := range []string{" [y/N]", " [Y/n]", " (yes or no)"} {
+			question, _, _ = strings.Cut(question, keys)
+		}
+	}
+	return t.asker.Ask(ctx, tui.CommandQuestion{Command: t.command, Text: t.take(), Kind: kind,
+		Question: strings.TrimSpace(safetext.Line(question))})
+}
+
+// say implements person.
+func (i sessionInput) say(text string) { _, _ = io.WriteString(i.talk, safetext.Text(text)+"\n") } // Write never fails
