@@ -65,6 +65,9 @@ func (a *app) news(ctx context.Context) (all []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(rows) == 0 {
+		all = append(all, "No server is configured: /mcp add asks for one, and drawbridge setup copies those of your other programs.")
+	}
 	for _, row := range credentials.AnnotateStatuses(rows) {
 		switch name := safetext.Exact(string(row.Server)); row.Phase {
 		case drawbridge.NeedsSignIn:

@@ -32,7 +32,7 @@ func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.Ser
 	if !errors.Is(err, hub.ErrNoHub) {
 		return text, err
 	}
-	return noHubReloadText, a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+	return a.noHubText(), a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		_, err := g.Reload(ctx)
 		return err
 	})

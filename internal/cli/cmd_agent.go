@@ -90,7 +90,7 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, f agentFlags) error {
 		return list.ExecuteContext(cmd.Context())
 	case !asked && len(args) > 0:
 		return rejectUnknownCommand(cmd, args)
-	case !asked && a.isFirstRun():
+	case !asked && a.isFirstRun() && !a.hasModel(cmd.Context()):
 		return a.runSetup(cmd.Context(), setupFlags{})
 	case !asked && !a.isInteractive():
 		return cmd.Help()

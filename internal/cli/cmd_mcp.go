@@ -178,6 +178,18 @@ unless the server runs already; with --own a second copy is started and ended.`,
 var errNeedsSignIn = fmt.Errorf("%w", errAlreadyPrinted)
 
 func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, own, asJSON bool) error {
+	return a.testServerAndPrint(ctx, id, own, func(row config.Server, l drawbridge.Listing, s drawbridge.ServerStatus, fault error) error {
+		if asJSON {
+			return PrintJSON(a.Out, s)
+		}
+		return a.printTestResult(row, l, s, fault)
+	})
+}
+
+// testServerAndPrint starts a server and calls print with the result. The error is errNeedsSignIn if the server requires a
+// sign-in, and errAlreadyPrinted if it does not work.
+func (a *app) testServerAndPrint(ctx context.Context, id drawbridge.ServerID, own bool,
+	print func(config.Server, drawbridge.Listing, drawbridge.ServerStatus, error) error) error {
 	r := a.adminService()
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -204,12 +216,8 @@ func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, own, asJSO
 	if found.SignIn != "" && admin.IsAuthFailure(fault) {
 		status.Phase, status.SignIn = drawbridge.NeedsSignIn, found.SignIn // regardless of the last phase
 	}
-	if asJSON {
-		err = PrintJSON(a.Out, status)
-	} else {
-		row, _ := roll.Lookup(id)
-		err = a.printTestResult(row, listing, status, fault)
-	}
+	row, _ := roll.Lookup(id)
+	err = print(row, listing, status, fault)
 	switch {
 	case err == nil && fault != nil && status.Phase == drawbridge.NeedsSignIn:
 		return errNeedsSignIn

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -178,7 +179,12 @@ const newServerProbeTimeout = 5 * time.Second
 func (a *app) probeNewServer(ctx context.Context, id drawbridge.ServerID) error {
 	limit, cancel := context.WithTimeout(ctx, newServerProbeTimeout)
 	defer cancel()
-	err := a.testServer(limit, id, false, false)
+	err := a.testServerAndPrint(limit, id, false, func(row config.Server, l drawbridge.Listing, s drawbridge.ServerStatus, fault error) error {
+		if fault != nil && s.Phase == drawbridge.NeedsSignIn {
+			return nil // the sign-in that is started here shows its own address
+		}
+		return a.printTestResult(row, l, s, fault)
+	})
 	switch {
 	case errors.Is(err, errNeedsSignIn):
 		return a.startSignIn(ctx, id)

@@ -23,17 +23,22 @@ func (a *app) adminService() *admin.Service {
 }
 
 // reloadHubIfRunning makes a running hub read the configuration again, and returns a short description of the result.
-// It returns noHubReloadText if no hub runs.
+// It returns noHubText if no hub runs.
 func (a *app) reloadHubIfRunning(context.Context) (string, error) {
 	text, err := a.reloadHub()
 	if errors.Is(err, hub.ErrNoHub) {
-		return noHubReloadText, nil
+		return a.noHubText(), nil
 	}
 	return text, err
 }
 
-// noHubReloadText describes the result of a reload if no hub runs.
-const noHubReloadText = "no hub is running, the next serve reads it"
+// noHubText describes the result of a change if no hub runs. A session reads the configuration by itself.
+func (a *app) noHubText() string {
+	if _, inSession := a.In.(sessionInput); inSession {
+		return "this session uses it"
+	}
+	return "no hub is running, the next serve reads it"
+}
 
 // reloadHub is like reloadHubIfRunning, but returns hub.ErrNoHub if no hub runs.
 func (a *app) reloadHub() (string, error) {
@@ -177,7 +182,7 @@ again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := a.relistHub()
 			if errors.Is(err, hub.ErrNoHub) {
-				text, err = noHubReloadText, nil
+				text, err = a.noHubText(), nil
 			}
 			if err != nil {
 				return fmt.Errorf("reload: %w", err)

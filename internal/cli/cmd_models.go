@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -37,6 +38,28 @@ func (a *app) openChatModels(ctx context.Context) (*llm.ChatModels, config.Agent
 		a.vaultSecrets(), nil)
 	return m, set.Settings.Agent, err
 }
+
+// agentNeedsKeyText says what the agent needs, if no model can be used.
+const agentNeedsKeyText = `To talk to a model that uses the tools, set the key of a provider, then start drawbridge again:
+  drawbridge secret set ANTHROPIC_API_KEY   (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY; Ollama needs none)`
+
+// hasModel reports whether a provider of models has a key, or needs none and runs on this machine. A provider that cannot
+// be reached counts: the session tells why.
+func (a *app) hasModel(ctx context.Context) bool {
+	models, _, err := a.openChatModels(ctx)
+	if err != nil {
+		return true
+	}
+	defer models.Close()
+	ctx, cancel := context.WithTimeout(ctx, modelSearchTimeout)
+	defer cancel()
+	_, err = models.Open(ctx)
+	missing, ok := errors.AsType[*drawbridge.ModelError](err)
+	return !ok || missing.Code != drawbridge.ModelKeyMissing
+}
+
+// modelSearchTimeout limits the search for a model at the first start.
+const modelSearchTimeout = 5 * time.Second
 
 // command returns the command.
 func (d modelsCommand) command() *cobra.Command {

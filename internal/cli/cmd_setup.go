@@ -279,6 +279,9 @@ func (s *setupRun) pickClients(ctx context.Context) (ids []string, err error) {
 		return s.flags.connect, nil
 	}
 	if len(items) == 0 {
+		if !slices.ContainsFunc(s.adminService().ClientStates(), func(c admin.ClientState) bool { return c.Present }) {
+			fmt.Fprintln(s.Out, "no client was found on this machine")
+		}
 		return nil, nil
 	}
 	chosen, err := s.askChecklist(ctx, "connects", items)
@@ -300,7 +303,7 @@ func unmarked(items []checklistItem) []checklistItem {
 }
 
 // finish prints a first request to try, and the command that undoes the setup.
-func (s *setupRun) finish(context.Context) error {
+func (s *setupRun) finish(ctx context.Context) error {
 	fmt.Fprintln(s.Out)
 	if !s.changed {
 		fmt.Fprintln(s.Out, "✓ nothing was changed")
@@ -315,6 +318,11 @@ func (s *setupRun) finish(context.Context) error {
 		safetext.Fprintf(s.Out, "Try it: drawbridge tools show %s; then drawbridge connect CLIENT\n", trial.Tool)
 	default:
 		fmt.Fprintln(s.Out, "No tool was found yet: drawbridge doctor names each problem with its fix")
+	}
+	if s.hasModel(ctx) {
+		fmt.Fprintln(s.Out, "Talk to a model that uses the tools: drawbridge")
+	} else {
+		fmt.Fprintln(s.Out, agentNeedsKeyText)
 	}
 	if len(s.clientIDs) > 0 {
 		safetext.Fprintf(s.Out, "Undo it: drawbridge disconnect %s\n", strings.Join(s.clientIDs, "; drawbridge disconnect "))

@@ -32,7 +32,11 @@ func (s *setupRun) tryServers(ctx context.Context) error {
 		fmt.Fprintln(s.Out, "no server was started (--no-list)")
 		fresh = nil
 	case len(fresh) == 0:
-		fmt.Fprintln(s.Out, "✓ every server was started before")
+		text := "✓ every server was started before"
+		if set, err := s.readConfig(ctx); err == nil && len(set.Servers) == 0 {
+			text = "no server is configured yet"
+		}
+		fmt.Fprintln(s.Out, text)
 	}
 	g, err := s.openOnDemandGateway(ctx)
 	if err != nil {

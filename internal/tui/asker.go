@@ -129,6 +129,7 @@ const askCommand agent.QuestionKind = "command"
 func newInquiryDialog(asked *inquiry) *dialog {
 	d := &dialog{q: agent.Question{Kind: askCommand}, asked: asked, all: true}
 	if asked.Kind != ReplyYesNo {
+		d.scroll = len(asked.Text) // to the end: the last lines say what is asked for
 		d.form = &form{fields: []*field{{name: "reply", title: "Reply", kind: "string", chosen: map[int]bool{},
 			secret: asked.Kind == ReplySecret}}}
 	}
@@ -194,7 +195,7 @@ func toldLines(t *transcript, m told) []string {
 	if m.code {
 		return outputLines(t, m.text)
 	}
-	return t.note(m.text, "")
+	return t.wrap([]span{{clean(m.text), warnStyle}}, t.width)
 }
 
 // marked matches what has a style of its own in the output of a command: the words that a definition lost, [-such-], those

@@ -101,6 +101,9 @@ func (m *model) decide(d *dialog, name, text string) {
 		return
 	}
 	if d.form != nil {
+		if d.asked != nil && name != "e" && d.scrolls(name) {
+			return
+		}
 		switch done, allow := d.form.press(name, text); {
 		case done && d.asked != nil:
 			m.respond(d, allow)
@@ -212,6 +215,7 @@ func (m *model) takeQuestions(all []any) {
 // answer passes an answer on in the background: a sampling request asks the model first.
 func (m *model) answer(d *dialog, a agent.Answer) {
 	m.remove(d)
+	m.t.answered(d.agent, d.call)
 	session := m.session.Load()
 	word := "denied"
 	switch {
@@ -306,7 +310,7 @@ func (d *dialog) body(t *transcript) (lines []string) {
 // keys returns the line that names the keys.
 func (d *dialog) keys(batch int) string {
 	if d.asked != nil && d.form != nil {
-		return "Enter send · Esc decline"
+		return "Enter send · arrows scroll · Esc decline"
 	}
 	switch d.q.Kind {
 	case askCommand:

@@ -114,6 +114,11 @@ func (s *screen) wakeForEvents() {
 
 // passOnQuestions passes the messages of the Asker to the model.
 func (s *screen) passOnQuestions() {
+	select { // the size of the terminal is not known before
+	case <-s.ctx.Done():
+		return
+	case <-s.drawn:
+	}
 	for {
 		select {
 		case <-s.ctx.Done():

@@ -313,6 +313,15 @@ func (t *transcript) takePlan(c drawbridge.ToolCall) {
 	}
 }
 
+// answered takes the answer to the question of a call: the call goes on.
+func (t *transcript) answered(path, call string) {
+	for _, c := range t.calls {
+		if c.agent == path && c.call.ID == call {
+			c.asked = false
+		}
+	}
+}
+
 // live returns the last lines of what has not ended, at most limit.
 func (t *transcript) live(limit int) (lines []string) {
 	if b, ok := t.answer.rest(); ok {
@@ -373,16 +382,20 @@ func (t *transcript) pane(limit int) (lines []string) {
 	return lines
 }
 
-// unfenced returns a result without the two lines that mark it as foreign for the model.
+// unfenced returns a result without the two lines that mark it as foreign for the model. Rules that the text matched stay.
 func unfenced(text string) string {
 	const prefix = "[TOOL_OUTPUT::"
 	first, rest, ok := strings.Cut(text, "\n")
-	word, _, isFence := strings.Cut(strings.TrimPrefix(first, prefix), "::BEGIN source=")
+	word, source, isFence := strings.Cut(strings.TrimPrefix(first, prefix), "::BEGIN ")
 	inner, ended := strings.CutSuffix(rest, prefix+word+"::END]")
 	if !ok || !isFence || !ended || !strings.HasPrefix(first, prefix) {
 		return text
 	}
-	return strings.TrimSuffix(inner, "\n")
+	inner = strings.TrimSuffix(inner, "\n")
+	if _, rules, flagged := strings.Cut(strings.TrimSuffix(source, "]"), " flagged="); flagged {
+		return "flagged: " + rules + "\n" + inner
+	}
+	return inner
 }
 
 // prettyJSON returns JSON on several lines, with dangerous characters escaped and numbers as they are.

@@ -16,11 +16,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/llm"
 )
 
-// aimock starts other people's fake of all providers, and gives its address.
-func aimock(t *testing.T) string {
+// aimock starts other people's fake of all providers with the answers of a script, and gives its address.
+func aimock(t *testing.T, answers string) string {
 	t.Helper()
 	module(t, "@copilotkit/aimock/package.json")
-	script, err := filepath.Abs("aimock.mjs")
+	script, err := filepath.Abs(answers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestLanguageModels(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			models, err := llm.OpenChatModels(llm.ChatOptions{Providers: []config.ModelProvider{{Name: "p", Kind: kind,
-				BaseURL: aimock(t), Key: config.SecretRef{Parts: []config.ValuePart{{Text: "key"}}}}}})
+				BaseURL: aimock(t, "aimock.mjs"), Key: config.SecretRef{Parts: []config.ValuePart{{Text: "key"}}}}}})
 			if err != nil {
 				t.Fatal(err)
 			}

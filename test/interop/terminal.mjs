@@ -1,0 +1,46 @@
+// The language model of the sessions at a terminal, as @copilotkit/aimock speaks it on loopback. It says on standard error
+// which port it got, and exits when its standard input ends.
+
+import { LLMock } from '@copilotkit/aimock';
+
+const mock = new LLMock({ port: 0, host: '127.0.0.1', chunkSize: 12, logLevel: 'silent' });
+const after = (prompt, content, more) =>
+  mock.addFixture({
+    match: {
+      predicate: (r) =>
+        r.messages.at(-1)?.role === 'tool' && JSON.stringify(r.messages.findLast((m) => m.role === 'user')).includes(prompt),
+    },
+    response: { content },
+    ...more,
+  });
+const calls = (prompt, content, name, args) =>
+  mock.addFixture({ match: { userMessage: prompt }, response: { content, toolCalls: [{ name, arguments: JSON.stringify(args) }] } });
+
+after('Plan my garden', 'The plan is in **plan.md**:\n\n1. beans and peas after the frost\n2. tomatoes at the wall\n');
+calls('Plan my garden', 'I write a plan with what you grow.', 'write', {
+  path: 'plan.md',
+  content: '# Garden\n\n- May: beans, peas\n- June: tomatoes, at the south wall\n',
+});
+
+after('Who am I', 'You are signed in as **ada**.');
+calls('Who am I', 'I ask the server.', 'notes__whoami', {});
+
+after('Put the seeds', 'The shed does not offer `put` as it is now: its definition changed, and you have to look at it first.');
+calls('Put the seeds', 'I store them.', 'shed__put', {});
+
+calls('Wait for the rain', 'I wait.', 'bash', { command: 'sleep 300' });
+after('Wait for the rain', 'It did not rain.');
+
+const months = 'January February March April May June July August September October November December'.split(' ');
+mock.addFixture({
+  match: { userMessage: 'Tell me the year' },
+  response: { content: months.map((m) => `**${m}.** In ${m} the gardener looks at the soil, writes down what grows, and plans the month that follows.`).join('\n\n') },
+  latency: 25,
+});
+
+after('What is this project', 'It is a garden diary: `README.md` says "Notes of a small garden".');
+calls('What is this project', 'I read it.', 'fs__read_text_file', { path: 'README.md' });
+
+await mock.start();
+process.stderr.write(`loopback port ${new URL(mock.url).port}\n`);
+process.stdin.on('end', () => process.exit(0)).resume();
