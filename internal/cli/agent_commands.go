@@ -56,6 +56,7 @@ func (a *app) sessionCommands(s *agent.Session) []tui.Command {
 func (a *app) runSubcommand(ctx context.Context, args ...string) tui.Output {
 	talk := &sessionTalk{asker: a.asker, command: "/" + strings.Join(args[:min(len(args), 2)], " ")}
 	code := talk.run(ctx, args, a.Process)
+	a.refreshSession(ctx, args)
 	text := strings.TrimRight(talk.take(), "\n")
 	if text == "" && code == exitOK {
 		return tui.Output{}

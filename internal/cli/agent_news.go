@@ -28,22 +28,23 @@ func (a *app) withAsker(ctx context.Context, asker *tui.Asker, work func(ctx con
 	return work(ctx)
 }
 
+// A newsItem is something that waits for the person. Items with the same key are told once.
+type newsItem struct{ key, text string }
+
 // watchNews tells the person once of each thing that waits for them, with the command that answers it.
 func (a *app) watchNews(ctx context.Context, tell func(string)) {
 	tick := time.NewTicker(newsInterval)
 	defer tick.Stop()
 	told := map[string]bool{}
 	for {
-		if now, err := a.news(ctx); err == nil { // a store that is busy is read again
-			for _, text := range now {
-				if !told[text] {
-					tell(text)
+		if all, err := a.news(ctx); err == nil { // a store that is busy is read again
+			now := map[string]bool{}
+			for _, item := range all {
+				if now[item.key] = true; !told[item.key] {
+					tell(item.text)
 				}
 			}
-			clear(told)
-			for _, text := range now {
-				told[text] = true
-			}
+			told = now
 		}
 		select {
 		case <-ctx.Done():
@@ -55,7 +56,7 @@ func (a *app) watchNews(ctx context.Context, tell func(string)) {
 
 // news returns what waits for the person: servers that need a sign-in or an approval or do not work, and definitions
 // that are held.
-func (a *app) news(ctx context.Context) (all []string, err error) {
+func (a *app) news(ctx context.Context) (all []newsItem, err error) {
 	service := a.adminService()
 	rows, list, err := service.ServerStatuses(ctx, false)
 	if err != nil {
@@ -66,17 +67,23 @@ func (a *app) news(ctx context.Context) (all []string, err error) {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		all = append(all, "No server is configured: /mcp add asks for one, and drawbridge setup copies those of your other programs.")
+		all = append(all, newsItem{"", "No server is configured: /mcp add asks for one, and drawbridge setup copies those of " +
+			"your other programs."})
 	}
 	for _, row := range credentials.AnnotateStatuses(rows) {
-		switch name := safetext.Exact(string(row.Server)); row.Phase {
+		name := safetext.Exact(string(row.Server))
+		text := ""
+		switch row.Phase {
 		case drawbridge.NeedsSignIn:
-			all = append(all, fmt.Sprintf("The server %s needs a sign-in: /mcp auth %[1]s", name))
+			text = fmt.Sprintf("The server %s needs a sign-in: /mcp auth %[1]s", name)
 		case drawbridge.NeedsApproval:
-			all = append(all, fmt.Sprintf("The server %s waits for your approval: /mcp approve %[1]s", name))
+			text = fmt.Sprintf("The server %s waits for your approval: /mcp approve %[1]s", name)
 		case drawbridge.Faulted:
-			all = append(all, fmt.Sprintf("The server %s does not work: %s (/mcp test %[1]s)", name, safetext.Line(row.Fault)))
+			text = fmt.Sprintf("The server %s does not work: %s (/mcp test %[1]s)", name, safetext.Line(row.Fault))
+		default:
+			continue
 		}
+		all = append(all, newsItem{name + " " + string(row.Phase), text})
 	}
 	held, err := service.HeldTools(ctx, "")
 	if err != nil {
@@ -87,8 +94,8 @@ func (a *app) news(ctx context.Context) (all []string, err error) {
 			continue
 		}
 		server, label := safetext.Exact(string(h.Server)), safetext.Exact(h.Label())
-		all = append(all, fmt.Sprintf("The server %s changed %s, which is held until you decide: /shield accept %[1]s %[2]s",
-			server, label))
+		all = append(all, newsItem{"held " + server + " " + label + string(h.Pin.Pending.Definition), fmt.Sprintf(
+			"The server %s changed %s, which is held until you decide: /shield accept %[1]s %[2]s", server, label)})
 	}
 	return all, nil
 }

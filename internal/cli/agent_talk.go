@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,3 +108,35 @@ func (i sessionInput) ask(ctx context.Context, question string, kind tui.ReplyKi
 
 // say implements person.
 func (i sessionInput) say(text string) { _, _ = io.WriteString(i.talk, safetext.Text(text)+"\n") } // Write never fails
+
+// refreshTimeout limits how long a command waits for the servers that it changed.
+const refreshTimeout = 20 * time.Second
+
+// refreshSession makes the gateway of a session use what a command changed: servers, sign-ins, rules and decisions about
+// definitions. The words of the command name servers. The next prompt then has their tools. A hub does this by itself.
+func (a *app) refreshSession(ctx context.Context, words []string) {
+	if a.ofSession == nil || len(words) == 0 || !slices.Contains([]string{"mcp", "shield", "policy"}, words[0]) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	changes, err := a.ofSession.Reload(ctx)
+	if err != nil {
+		a.asker.Tell("The session goes on with the configuration as it was: " + err.Error())
+		return
+	}
+	concerned := slices.Concat(changes.Added, changes.Changed)
+	for _, row := range a.ofSession.Config().Mountable() {
+		if slices.Contains(words, string(row.ID)) && !slices.Contains(concerned, row.ID) {
+			concerned = append(concerned, row.ID)
+		}
+	}
+	var mounts sync.WaitGroup
+	for _, id := range concerned {
+		mounts.Go(func() { _, _ = a.ofSession.Mount(ctx, id) }) // the status has the outcome
+	}
+	mounts.Wait()
+	if len(concerned) > 0 {
+		_, _, _ = a.ofSession.Relist(ctx, concerned...) // so has the status
+	}
+}

@@ -52,6 +52,7 @@ func (a *app) withAgentTools(ctx context.Context, session string, o gateway.Agen
 	}
 	defer g.Close()
 	return a.withRunningGateway(ctx, g, func(ctx context.Context) error {
+		a.ofSession = g
 		t.local = g.AgentTools(session, o)
 		defer t.local.Close()
 		return work(ctx, t)

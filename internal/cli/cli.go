@@ -174,9 +174,11 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 // An app is the state of one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
-	statusLine    *StatusLineWriter
-	vault         *vaultOpener // copies of an app share it
-	asker         *tui.Asker   // asks the person of a session at the terminal; nil without one
+	statusLine *StatusLineWriter
+	vault      *vaultOpener // copies of an app share it
+	asker      *tui.Asker   // asks the person of a session at the terminal; nil without one
+	// ofSession is the gateway of a session of this process; nil without one, and for a session at the hub.
+	ofSession     *gateway.Gateway
 	configPaths   []string
 	storeLocation string
 	naming        string

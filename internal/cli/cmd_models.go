@@ -41,7 +41,8 @@ func (a *app) openChatModels(ctx context.Context) (*llm.ChatModels, config.Agent
 
 // agentNeedsKeyText says what the agent needs, if no model can be used.
 const agentNeedsKeyText = `To talk to a model that uses the tools, set the key of a provider, then start drawbridge again:
-  drawbridge secret set ANTHROPIC_API_KEY   (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY; Ollama needs none)`
+  drawbridge secret set ANTHROPIC_API_KEY
+OPENAI_API_KEY, GEMINI_API_KEY and OPENROUTER_API_KEY work too; Ollama needs no key.`
 
 // hasModel reports whether a provider of models has a key, or needs none and runs on this machine. A provider that cannot
 // be reached counts: the session tells why.

@@ -202,20 +202,18 @@ func toldLines(t *transcript, m told) []string {
 // that it got, {+such+}, and addresses.
 var marked = lazyregexp.New(`\[-.*?-\]|\{\+.*?\+\}|https?://\S+`)
 
-// outputLines returns output of a command as lines.
+// outputLines returns output of a command as lines. Long lines are broken between words where possible.
 func outputLines(t *transcript, text string) (lines []string) {
 	for _, line := range strings.Split(strings.Trim(clean(text), "\n"), "\n") {
-		w := wrapper{painter: t.painter, width: max(t.width-2, 1)}
+		var spans []span
 		end := 0
 		for _, at := range marked().FindAllStringIndex(line, -1) {
 			s := map[byte]style{'[': badStyle, '{': okStyle, 'h': linkStyle}[line[at[0]]]
-			w.place(span{line[end:at[0]], codeStyle})
-			w.place(span{line[at[0]:at[1]], s})
+			spans = append(spans, span{line[end:at[0]], codeStyle}, span{line[at[0]:at[1]], s})
 			end = at[1]
 		}
-		w.place(span{line[end:], codeStyle})
-		w.flushLine()
-		lines = append(lines, prefixed(w.lines, "  ", "  ")...)
+		spans = append(spans, span{line[end:], codeStyle})
+		lines = append(lines, prefixed(t.wrap(spans, t.width-2), "  ", "  ")...)
 	}
 	return lines
 }

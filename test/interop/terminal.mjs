@@ -25,10 +25,10 @@ calls('Plan my garden', 'I write a plan with what you grow.', 'write', {
 after('Who am I', 'You are signed in as **ada**.');
 calls('Who am I', 'I ask the server.', 'notes__whoami', {});
 
-after('Put the seeds', 'The shed does not offer `put` as it is now: its definition changed, and you have to look at it first.');
+after('Put the seeds', 'The seeds are stored.');
 calls('Put the seeds', 'I store them.', 'shed__put', {});
 
-calls('Wait for the rain', 'I wait.', 'bash', { command: 'sleep 300' });
+calls('Wait for the rain', 'I wait.', 'bash', { command: 'touch waiting; sleep 300' });
 after('Wait for the rain', 'It did not rain.');
 
 const months = 'January February March April May June July August September October November December'.split(' ');

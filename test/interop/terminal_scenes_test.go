@@ -66,7 +66,7 @@ func TestTerminalSignIn(t *testing.T) {
 	w.types("Who am I")
 	w.answers("Allow this call?", "y once", "y")
 	w.sees("You are signed in as")
-	w.frame("signed-in")
+	w.frame("signed-in", address, blank)
 }
 
 // shed is a server whose tool changes when the file "changed" is there.
@@ -130,6 +130,9 @@ func TestTerminalResize(t *testing.T) {
 		return strings.Contains(text, "December") && !strings.Contains(text, "working")
 	})
 	w.frame("resized")
+	if n := strings.Count(w.all(), "────\n"); n != 1 {
+		t.Errorf("%d frames are shown:\n%s", n, w.all())
+	}
 	all := strings.Join(strings.Fields(w.all()), " ")
 	for _, month := range strings.Fields("January February March April May June July August September October November December") {
 		if n := strings.Count(all, month+". In "+month+" the gardener"); n != 1 {
@@ -145,7 +148,10 @@ func TestTerminalInterrupt(t *testing.T) {
 	w.sees("Enter sends")
 	w.types("Wait for the rain")
 	w.answers("Allow this call?", "y once", "y")
-	w.sees("● bash")
+	w.until("the command", func(string) bool {
+		_, err := os.Stat(filepath.Join(w.garden(), "waiting"))
+		return err == nil
+	})
 	w.keys("C-c")
 	w.sees("Cancelled. Ctrl-C again ends the program.")
 	w.until("the end of the run", func(text string) bool { return !strings.Contains(text, "● bash") })
@@ -158,4 +164,27 @@ func TestTerminalInterrupt(t *testing.T) {
 	w.sees("exit code 0", "icanon echo")
 	w.frame("ended")
 	w.types("visible") // what is typed is shown again
+}
+
+// TestTerminalPictures checks that the pictures of the documents show the golden frames.
+func TestTerminalPictures(t *testing.T) {
+	for name, title := range map[string]string{
+		"approval": "drawbridge: a call waits for an answer",
+		"sign-in":  "drawbridge: a server needs a sign-in",
+		"held":     "drawbridge: a server changed its tool",
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata", "terminal", name+".ansi"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		picture := parseFrame(string(text)).picture(title, windowWidth)
+		path := filepath.Join("..", "..", "docs", "pictures", name+".svg")
+		if *update {
+			err = os.WriteFile(path, []byte(picture), 0o644)
+		}
+		shown, readErr := os.ReadFile(path)
+		if err != nil || readErr != nil || string(shown) != picture {
+			t.Errorf("%s does not show the frame (%v, %v): run make pictures", path, err, readErr)
+		}
+	}
 }

@@ -223,6 +223,7 @@ var varying = []struct {
 	{regexp.MustCompile(`/tmp/dbt-[0-9a-f]{8}`), "/tmp/dbt-00000000"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d{5}`), "127.0.0.1:00000"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?`), "2026-11-28 12:00:00"},
+	{regexp.MustCompile(`client-[A-Z2-7]{26}`), "client-XXXXXXXXXXXXXXXXXXXXXXXXXX"},
 	{regexp.MustCompile(`signin/(\w+)-[0-9a-f]+`), "signin/$1-0000"},
 	{regexp.MustCompile(`\d+(\.\d+)? (ms|s)\b`), "0 s"},
 	{regexp.MustCompile(` \d+(\.\d+)?(ms|s)\b`), " 0s"},
