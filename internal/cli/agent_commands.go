@@ -54,9 +54,8 @@ func (a *app) sessionCommands(s *agent.Session) []tui.Command {
 
 // runSubcommand runs a command of the command line, and returns its output as a block.
 func (a *app) runSubcommand(ctx context.Context, args ...string) tui.Output {
-	talk := &sessionTalk{asker: a.asker, command: "/" + strings.Join(args[:min(len(args), 2)], " ")}
-	code := talk.run(ctx, args, a.Process)
-	a.refreshSession(ctx, args)
+	talk := &sessionTalk{command: "/" + strings.Join(args[:min(len(args), 2)], " ")}
+	code := a.runInSession(ctx, talk, args)
 	text := strings.TrimRight(talk.take(), "\n")
 	if text == "" && code == exitOK {
 		return tui.Output{}

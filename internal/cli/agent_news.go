@@ -18,7 +18,7 @@ const newsInterval = time.Second
 
 // withAsker calls work while questions and news go to the person of a session.
 func (a *app) withAsker(ctx context.Context, asker *tui.Asker, work func(ctx context.Context) error) error {
-	a.asker = asker
+	a.session = &terminalSession{asker: asker}
 	a.statusLine = NewStatusLineWriter(&tellingWriter{tell: asker.Tell}) // a log line would destroy the frame
 	watching, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -37,7 +37,9 @@ func (a *app) watchNews(ctx context.Context, tell func(string)) {
 	defer tick.Stop()
 	told := map[string]bool{}
 	for {
-		if all, err := a.news(ctx); err == nil { // a store that is busy is read again
+		all, err := a.news(ctx)
+		// A store that is busy is read again. A command that runs may just ask about the same.
+		if err == nil && a.session.commands.Load() == 0 {
 			now := map[string]bool{}
 			for _, item := range all {
 				if now[item.key] = true; !told[item.key] {

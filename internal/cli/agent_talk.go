@@ -6,11 +6,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 )
+
+// A terminalSession is the session that a process holds at its terminal.
+type terminalSession struct {
+	asker *tui.Asker
+	// gateway is the gateway of the session; nil for a session at the hub.
+	gateway atomic.Pointer[gateway.Gateway]
+	// commands is the number of commands that run.
+	commands atomic.Int32
+}
 
 // A sessionTalk is the input and the output of a command of the command line that runs in a session. The command asks
 // its questions in the session, each with all that it printed since the last one. Output of a command that goes on
@@ -30,19 +41,25 @@ type sessionTalk struct {
 // shownAfter is how long output waits for a question or the end of its command.
 const shownAfter = time.Second
 
-// run runs a command and returns its exit code.
-func (t *sessionTalk) run(ctx context.Context, args []string, p Process) int {
+// runInSession runs a command and returns its exit code. A session at the terminal then uses what the command changed.
+func (a *app) runInSession(ctx context.Context, t *sessionTalk, args []string) int {
+	p := a.Process
 	p.In, p.Out, p.Err = strings.NewReader(""), t, t
-	if t.asker == nil {
+	if a.session == nil {
 		return Main(ctx, args, p)
 	}
+	a.session.commands.Add(1)
+	defer a.session.commands.Add(-1)
+	t.asker = a.session.asker
 	p.In = sessionInput{t}
 	showing, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() { t.showOutput(showing) })
 	defer group.Wait()
 	defer stop()
-	return Main(ctx, args, p)
+	code := Main(ctx, args, p)
+	a.session.refresh(ctx, args)
+	return code
 }
 
 // showOutput shows output that has waited long enough, until ctx ends.
@@ -112,31 +129,32 @@ func (i sessionInput) say(text string) { _, _ = io.WriteString(i.talk, safetext.
 // refreshTimeout limits how long a command waits for the servers that it changed.
 const refreshTimeout = 20 * time.Second
 
-// refreshSession makes the gateway of a session use what a command changed: servers, sign-ins, rules and decisions about
+// refresh makes the gateway of a session use what a command changed: servers, sign-ins, rules and decisions about
 // definitions. The words of the command name servers. The next prompt then has their tools. A hub does this by itself.
-func (a *app) refreshSession(ctx context.Context, words []string) {
-	if a.ofSession == nil || len(words) == 0 || !slices.Contains([]string{"mcp", "shield", "policy"}, words[0]) {
+func (s *terminalSession) refresh(ctx context.Context, words []string) {
+	g := s.gateway.Load()
+	if g == nil || len(words) == 0 || !slices.Contains([]string{"mcp", "shield", "policy"}, words[0]) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	changes, err := a.ofSession.Reload(ctx)
+	changes, err := g.Reload(ctx)
 	if err != nil {
-		a.asker.Tell("The session goes on with the configuration as it was: " + err.Error())
+		s.asker.Tell("The session goes on with the configuration as it was: " + err.Error())
 		return
 	}
 	concerned := slices.Concat(changes.Added, changes.Changed)
-	for _, row := range a.ofSession.Config().Mountable() {
+	for _, row := range g.Config().Mountable() {
 		if slices.Contains(words, string(row.ID)) && !slices.Contains(concerned, row.ID) {
 			concerned = append(concerned, row.ID)
 		}
 	}
 	var mounts sync.WaitGroup
 	for _, id := range concerned {
-		mounts.Go(func() { _, _ = a.ofSession.Mount(ctx, id) }) // the status has the outcome
+		mounts.Go(func() { _, _ = g.Mount(ctx, id) }) // the status has the outcome
 	}
 	mounts.Wait()
 	if len(concerned) > 0 {
-		_, _, _ = a.ofSession.Relist(ctx, concerned...) // so has the status
+		_, _, _ = g.Relist(ctx, concerned...) // so has the status
 	}
 }

@@ -43,7 +43,7 @@ func (a *app) withAgentTools(ctx context.Context, session string, o gateway.Agen
 	}
 	g, err := a.openGateway(ctx, func(c *gateway.Config) {
 		c.LeaveStatus = a.hubRuns()
-		if a.asker != nil {
+		if a.session != nil {
 			c.Logger = a.newLogger(slog.LevelError) // the person is told what waits for them
 		}
 	})
@@ -52,7 +52,9 @@ func (a *app) withAgentTools(ctx context.Context, session string, o gateway.Agen
 	}
 	defer g.Close()
 	return a.withRunningGateway(ctx, g, func(ctx context.Context) error {
-		a.ofSession = g
+		if a.session != nil {
+			a.session.gateway.Store(g)
+		}
 		t.local = g.AgentTools(session, o)
 		defer t.local.Close()
 		return work(ctx, t)

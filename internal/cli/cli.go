@@ -23,7 +23,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 	"github.com/spf13/cobra"
 )
 
@@ -174,11 +173,9 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 // An app is the state of one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
-	statusLine *StatusLineWriter
-	vault      *vaultOpener // copies of an app share it
-	asker      *tui.Asker   // asks the person of a session at the terminal; nil without one
-	// ofSession is the gateway of a session of this process; nil without one, and for a session at the hub.
-	ofSession     *gateway.Gateway
+	statusLine    *StatusLineWriter
+	vault         *vaultOpener     // copies of an app share it
+	session       *terminalSession // nil outside of a session at the terminal
 	configPaths   []string
 	storeLocation string
 	naming        string

@@ -13,6 +13,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 )
 
@@ -47,6 +48,7 @@ type screen struct {
 	events *eventQueue
 	lines  *printer
 	drawn  chan struct{} // closed when the first frame was drawn
+	raise  atomic.Int64  // how many lines the next output begins above the cursor
 }
 
 // newScreen prepares a program. Its run method must be called.
@@ -58,7 +60,7 @@ func newScreen(ctx context.Context, o Options) *screen {
 	if o.Terminal.NoColour {
 		profile = colorprofile.ASCII
 	}
-	options := []tea.ProgramOption{tea.WithContext(s.ctx), tea.WithInput(o.Terminal.In), tea.WithOutput(watchOutput(o.Terminal.Out, s.drawn)),
+	options := []tea.ProgramOption{tea.WithContext(s.ctx), tea.WithInput(o.Terminal.In), tea.WithOutput(watchOutput(o.Terminal.Out, s)),
 		tea.WithEnvironment(o.Terminal.Env), tea.WithColorProfile(profile), tea.WithoutSignalHandler()}
 	if o.Terminal.Width > 0 && o.Terminal.Height > 0 {
 		options = append(options, tea.WithWindowSize(o.Terminal.Width, o.Terminal.Height))
@@ -181,11 +183,12 @@ func (s *screen) print() {
 	}
 }
 
-// A watchedOutput closes drawn when the first frame is written. Each frame has a rule.
+// A watchedOutput closes drawn when the first frame is written. Each frame has a rule. It also moves the cursor up before
+// the first output after the terminal became narrower.
 type watchedOutput struct {
 	io.Writer
-	drawn chan struct{}
-	once  sync.Once
+	host *screen
+	once sync.Once
 }
 
 // A watchedFile is the watchedOutput of a file: the renderer asks a file for the size of its terminal.
@@ -194,8 +197,8 @@ type watchedFile struct {
 	watched *watchedOutput
 }
 
-func watchOutput(out io.Writer, drawn chan struct{}) io.Writer {
-	w := &watchedOutput{Writer: out, drawn: drawn}
+func watchOutput(out io.Writer, host *screen) io.Writer {
+	w := &watchedOutput{Writer: out, host: host}
 	if file, ok := out.(*os.File); ok {
 		return &watchedFile{file, w}
 	}
@@ -204,9 +207,14 @@ func watchOutput(out io.Writer, drawn chan struct{}) io.Writer {
 
 // Write writes p.
 func (w *watchedOutput) Write(p []byte) (int, error) {
+	if up := w.host.raise.Swap(0); up > 0 {
+		if _, err := io.WriteString(w.Writer, ansi.CursorUp(int(up))); err != nil {
+			return 0, err
+		}
+	}
 	n, err := w.Writer.Write(p)
 	if bytes.Contains(p, []byte("─")) {
-		w.once.Do(func() { close(w.drawn) })
+		w.once.Do(func() { close(w.host.drawn) })
 	}
 	return n, err
 }

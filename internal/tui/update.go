@@ -15,6 +15,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	changed := true
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
+		m.host.raise.Add(m.brokenLines(msg.Width))
 		m.resize(msg.Width, msg.Height)
 	case tea.KeyPressMsg:
 		m.press(msg)

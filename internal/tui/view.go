@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,30 @@ func (m *model) build() tea.View {
 	view := tea.NewView(strings.Join(append(top, bottom...), "\n"))
 	view.Cursor = cursor
 	return view
+}
+
+// brokenLines returns how many lines a terminal adds above the cursor when it becomes narrower, because it breaks the lines
+// of the frame that are wider then. The renderer does not know, and would leave the first lines of the frame there.
+func (m *model) brokenLines(width int) (added int64) {
+	if width <= 0 || m.frame.Cursor == nil || !breaksLines(m.o.Terminal.Env) {
+		return 0
+	}
+	lines := strings.Split(m.frame.Content, "\n")
+	for _, line := range lines[:min(m.frame.Cursor.Y, len(lines))] {
+		added += int64(max(0, ansi.StringWidth(line)-1) / width)
+	}
+	return added
+}
+
+// breaksLines reports whether a terminal is known to break lines when it becomes narrower. Others cut them off, as xterm
+// does.
+func breaksLines(env []string) bool {
+	for _, name := range []string{"TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "ALACRITTY_WINDOW_ID", "WT_SESSION"} {
+		if variable(env, name) != "" {
+			return true
+		}
+	}
+	return slices.Contains([]string{"iTerm.app", "Apple_Terminal", "ghostty", "vscode"}, variable(env, "TERM_PROGRAM"))
 }
 
 // inputLines returns the input box and the choices below it.
