@@ -16,7 +16,7 @@ CACHE_PYTHON := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-python-build
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python wasmtime wasmtime-bench build cross ci conform peers hosts bench bench-smoke fuzz clean tokens encoder
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python wasmtime wasmtime-bench build cross ci conform peers pictures hosts bench bench-smoke fuzz clean tokens encoder
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -95,6 +95,10 @@ conform: test/interop/node_modules ## the official conformance suite, both gener
 
 peers: test/interop/node_modules ## the Inspector, the clients of four SDKs, npm's reference servers and samples
 	$(GO) test -tags peers -count=1 -timeout 10m -parallel 4 -v -skip '^TestConformance' ./test/interop
+
+pictures: test/interop/node_modules ## the golden frames of the terminal, and docs/pictures from them, again; needs tmux
+	$(GO) test -tags peers -count=1 -timeout 5m -parallel 2 -run '^TestTerminal' ./test/interop -update
+	$(GO) test -tags peers -count=1 -timeout 5m -run '^TestTerminalPictures$$' ./test/interop -update
 
 $(HOSTS)/node_modules/.package-lock.json:
 	mkdir -p $(HOSTS)

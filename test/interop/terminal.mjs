@@ -38,8 +38,15 @@ mock.addFixture({
   latency: 25,
 });
 
-after('What is this project', 'It is a garden diary: `README.md` says "Notes of a small garden".');
-calls('What is this project', 'I read it.', 'fs__read_text_file', { path: 'README.md' });
+// The answer has what the tool returned: without the tool, there is no answer.
+mock.addFixture({
+  match: { predicate: (r) => r.messages.at(-1)?.role === 'tool' && JSON.stringify(r.messages).includes('What is this project') },
+  response: (r) => {
+    const found = /One (guarded bridge between agents and every tool they may use)\./.exec(JSON.stringify(r.messages.at(-1)));
+    return { content: found ? `It is one ${found[1]}.` : `I could not read it: ${JSON.stringify(r.messages.at(-1))}` };
+  },
+});
+calls('What is this project', '', 'fs__read_text_file', { path: 'README.md' });
 
 await mock.start();
 process.stderr.write(`loopback port ${new URL(mock.url).port}\n`);
