@@ -17,7 +17,7 @@ func TestCommandsOfASessionAskInIt(t *testing.T) {
 	c.answer("Ready.", "/undo")
 	c.see("note.txt")
 	c.answer("Type y to agree, n to decline.", "n")
-	c.answer("exit code 1", "/mcp add")
+	c.answer("nothing was changed", "/mcp add")
 	c.see("/mcp add")
 	c.answer("Type ! to decline.", "!")
 	c.answer("cancelled", "/quit")
