@@ -2,57 +2,106 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 )
 
-// sessionCommands returns the slash commands of a session that need more than the session. Those that pass on to the
-// command line do what it does.
-func (a *app) sessionCommands(s *agent.Session) []tui.Command {
+// sessionCommands are the slash commands of a terminal that need more than the session.
+type sessionCommands struct {
+	a *app
+	h *sessionHolder
+}
+
+// all returns the commands. Those that pass on to the command line do what it does.
+func (c sessionCommands) all() []tui.Command {
 	passOn := func(name, summary, usage string, words ...string) tui.Command {
 		return tui.Command{Name: name, Summary: summary, Usage: usage, Run: func(ctx context.Context, args string) (tui.Output, error) {
-			return a.runSubcommand(ctx, append(words[:len(words):len(words)], strings.Fields(args)...)...), nil
+			return c.a.passOn(ctx, name, args, words...)
 		}}
 	}
 	return []tui.Command{
-		{Name: "model", Summary: "shows or sets the model", Usage: "[provider/name]", Run: func(ctx context.Context, args string) (tui.Output, error) {
-			return a.setModel(ctx, s, args)
-		}},
+		{Name: "model", Summary: "shows or sets the model", Usage: "[provider/name]", Complete: c.completeModels, Run: c.setModel},
 		{Name: "mode", Summary: "shows or sets what is asked: default, acceptEdits, plan, bypass", Usage: "[mode]",
-			Run: func(ctx context.Context, args string) (tui.Output, error) {
-				if args = strings.TrimSpace(args); args != "" {
-					if err := s.SetMode(ctx, agent.PermissionMode(args)); err != nil {
-						return tui.Output{}, err
-					}
-				}
-				return tui.Output{Text: "The permission mode is " + string(s.Snapshot().Mode) + "."}, nil
-			}},
-		{Name: "resume", Aliases: []string{"sessions"}, Summary: "lists the sessions of this directory", Run: func(context.Context, string) (tui.Output, error) {
-			return a.listSessions()
-		}},
-		{Name: "mcp", Summary: "servers: list, add, remove, test, auth, enable, disable and more", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
-			return a.runSubcommand(ctx, append([]string{"mcp"}, mcpWords(args)...)...), nil
-		}},
+			Complete: completeModes, Run: c.setMode},
+		{Name: "resume", Aliases: []string{"sessions"}, Summary: "goes on with a session of this directory, or lists them",
+			Usage: "[ID]", Complete: c.completeSessions, Run: c.resume},
+		{Name: "new", Summary: "begins a new session", Run: c.new},
+		{Name: "reload", Summary: "reads the configuration again and mounts what is new", Run: c.reload},
+		{Name: "settings", Summary: "shows the settings of the agent, and their files", Run: c.settings},
+		{Name: "whats-new", Aliases: []string{"changelog"}, Summary: "says which version this is and where its changes are", Run: whatsNew},
+		{Name: "debug", Summary: "shows what a bug report needs, without secrets", Run: c.debug},
+		{Name: "login", Summary: "stores the key of a provider of models, or lists the providers", Usage: "[provider]", Private: true,
+			Complete: c.completeProviders, Run: c.login},
+		{Name: "logout", Summary: "removes the stored key of a provider", Usage: "<provider>", Complete: c.completeProviders,
+			Run: c.logout},
+		{Name: "models-for", Aliases: []string{"scoped-models"}, Summary: "lists the models of a provider", Usage: "<provider>",
+			Complete: c.completeProviders, Run: c.modelsFor},
+		{Name: "jobs", Summary: "commands in the background: list, stop", Usage: "[verb]", Run: c.jobs},
+		{Name: "mcp", Summary: "servers: list, add, remove, test, auth, enable, disable and more", Usage: "[verb]", Run: c.mcp},
 		{Name: "tools", Summary: "tools: list, show NAME, search TEXT", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
-			words := strings.Fields(args)
-			if len(words) == 0 {
-				words = []string{"list"}
+			if args == "" {
+				args = "list"
 			}
-			return a.runSubcommand(ctx, append([]string{"tools"}, words...)...), nil
+			return c.a.passOn(ctx, "tools", args, "tools")
 		}},
 		passOn("models", "lists the models", "[provider]", "models"),
 		passOn("undo", "takes back what Drawbridge's own tools did to files", "[--list]", "undo"),
 		passOn("ask", "calls that wait for an approval, and grants", "[verb]", "ask"),
 		passOn("policy", "rules: check, explain", "[verb]", "policy"),
 		passOn("doctor", "looks for problems", "", "doctor"),
+		{Name: "shield", Summary: "definitions that changed: held, accept, reject", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
+			if args == "" {
+				args = "held"
+			}
+			return c.a.passOn(ctx, "shield", args, "shield")
+		}},
 	}
 }
 
-// runSubcommand runs a command of the command line, and returns its output as a block.
+// passOn runs a command of the command line with the arguments of a slash command. The verb must be one of the command.
+func (a *app) passOn(ctx context.Context, name, args string, words ...string) (tui.Output, error) {
+	given, err := admin.SplitWords(args)
+	if err != nil {
+		return tui.Output{}, fmt.Errorf("/%s: %w", name, err)
+	}
+	if err := a.checkVerb(name, words, given); err != nil {
+		return tui.Output{}, err
+	}
+	return a.runSubcommand(ctx, append(words[:len(words):len(words)], given...)...), nil
+}
+
+// checkVerb returns an error if the first argument of a command with verbs is not a verb. The error lists the verbs.
+func (a *app) checkVerb(name string, words, given []string) error {
+	cmd, _, err := NewRootCommand(a.Process).Find(words)
+	if err != nil || !cmd.HasAvailableSubCommands() || len(given) == 0 || strings.HasPrefix(given[0], "-") {
+		return nil
+	}
+	var verbs []string
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == given[0] || slices.Contains(sub.Aliases, given[0]) {
+			return nil
+		}
+		if sub.IsAvailableCommand() {
+			verbs = append(verbs, sub.Name()+" ("+sub.Short+")")
+		}
+	}
+	return badVerb(name, given[0], verbs...)
+}
+
+// badVerb is the error for a verb that a command does not have. Each of verbs is a verb and its description.
+func badVerb(name, verb string, verbs ...string) error {
+	return fmt.Errorf("/%s: unrecognised action %s. /%s expects: %s", name, safetext.Quote(verb), name, strings.Join(verbs, ", "))
+}
+
+// runSubcommand runs a command of the command line with the persistent flags of this one, and returns its output as a
+// block.
 func (a *app) runSubcommand(ctx context.Context, args ...string) tui.Output {
 	talk := &sessionTalk{command: "/" + strings.Join(args[:min(len(args), 2)], " ")}
 	code := a.runInSession(ctx, talk, args)
@@ -63,62 +112,80 @@ func (a *app) runSubcommand(ctx context.Context, args ...string) tui.Output {
 	if text == "" && code != exitOK {
 		text = fmt.Sprintf("exit code %d", code)
 	}
+	return tui.Output{Text: fenced(text)}
+}
+
+// fenced returns a text as a block of Markdown that shows it as it is.
+func fenced(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	return tui.Output{Text: fence + "\n" + text + "\n" + fence}
-}
-
-// setModel shows or sets the model of a session.
-func (a *app) setModel(ctx context.Context, s *agent.Session, name string) (tui.Output, error) {
-	if name = strings.TrimSpace(name); name != "" {
-		models, _, err := a.openChatModels(ctx)
-		if err != nil {
-			return tui.Output{}, err
-		}
-		defer models.Close()
-		m, err := models.Find(ctx, name)
-		if err != nil {
-			return tui.Output{}, err
-		}
-		if err := s.SetModel(ctx, m); err != nil {
-			return tui.Output{}, err
-		}
-	}
-	return tui.Output{Text: "The model is " + s.Snapshot().Model + "."}, nil
-}
-
-// listSessions lists the sessions of the directory, and says how to go on with one.
-func (a *app) listSessions() (tui.Output, error) {
-	dir, err := a.sessionsDir()
-	if err != nil {
-		return tui.Output{}, err
-	}
-	all, err := agent.ListSessions(dir)
-	if err != nil {
-		return tui.Output{}, err
-	}
-	var b strings.Builder
-	b.WriteString("`drawbridge --resume ID` goes on with a session:\n\n")
-	for _, info := range all {
-		fmt.Fprintf(&b, "- `%s` %s: %s\n", info.ID, info.Updated.Local().Format("2006-01-02 15:04"),
-			safetext.Truncate(safetext.Exact(info.FirstPrompt), 60, safetext.Runes, "…"))
-	}
-	return tui.Output{Text: b.String()}, nil
+	return fence + "\n" + text + "\n" + fence
 }
 
 // mcpVerbs maps the verbs of /mcp that the command line has under another name.
-var mcpVerbs = map[string][]string{"status": {"list"}, "rm": {"remove"}, "help": {"--help"}, "tools": {"list"}}
+var mcpVerbs = map[string]string{"status": "list", "rm": "remove", "help": "--help", "tools": "list", "connect": "enable",
+	"disconnect": "disable"}
 
-// mcpWords returns the words after "mcp" on the command line for the arguments of /mcp.
-func mcpWords(args string) []string {
-	words := strings.Fields(args)
-	if len(words) == 0 {
-		return []string{"list"}
+// mcpChanges are the verbs of /mcp after which a session without a hub reads the configuration again.
+var mcpChanges = []string{"add", "remove", "enable", "disable", "approve", "reject"}
+
+// mcp runs "drawbridge mcp". What it changes is in use at once.
+func (c sessionCommands) mcp(ctx context.Context, args string) (tui.Output, error) {
+	verb, rest, _ := strings.Cut(strings.TrimSpace(args), " ")
+	if verb == "" {
+		verb = "list"
 	}
-	if other, ok := mcpVerbs[words[0]]; ok {
-		return append(other[:len(other):len(other)], words[1:]...)
+	if other, ok := mcpVerbs[verb]; ok {
+		verb = other
 	}
-	return words
+	if verb == "reload" {
+		return c.reload(ctx, "")
+	}
+	out, err := c.a.passOn(ctx, "mcp", verb+" "+rest, "mcp")
+	if tools := c.h.current().tools; err == nil && tools != nil && tools.gateway != nil && slices.Contains(mcpChanges, verb) {
+		var text string
+		text, err = tools.reload(ctx)
+		out.Text += "\n\n" + text
+	}
+	return out, err
+}
+
+// reload reads the configuration again.
+func (c sessionCommands) reload(ctx context.Context, _ string) (tui.Output, error) {
+	tools := c.h.current().tools
+	if tools == nil {
+		return tui.Output{}, errNoTools
+	}
+	text, err := tools.reload(ctx)
+	return tui.Output{Text: text}, err
+}
+
+// errNoTools is the error of commands that need the tools of a session.
+var errNoTools = errors.New("this session has no tools (--no-tools)")
+
+// setMode shows or sets the permission mode.
+func (c sessionCommands) setMode(ctx context.Context, args string) (tui.Output, error) {
+	s := c.h.current().session
+	if args != "" {
+		if err := s.SetMode(ctx, agent.PermissionMode(args)); err != nil {
+			return tui.Output{}, err
+		}
+	}
+	return tui.Output{Text: "The permission mode is " + string(s.Snapshot().Mode) + "."}, nil
+}
+
+func completeModes(_ context.Context, args string) []string {
+	return beginning(args, []string{string(agent.AskFirst), string(agent.AcceptEdits), string(agent.PlanOnly), string(agent.Bypass)})
+}
+
+// beginning returns the texts that begin with a prefix.
+func beginning(prefix string, all []string) (found []string) {
+	for _, text := range all {
+		if strings.HasPrefix(strings.ToLower(text), strings.ToLower(prefix)) {
+			found = append(found, text)
+		}
+	}
+	return found
 }

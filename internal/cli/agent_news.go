@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -100,18 +99,6 @@ func (a *app) news(ctx context.Context) (all []newsItem, err error) {
 			"The server %s changed %s, which is held until you decide: /shield accept %[1]s %[2]s", server, label)})
 	}
 	return all, nil
-}
-
-// shieldSessionCommand returns the slash command that shows and decides about held definitions.
-func (a *app) shieldSessionCommand() tui.Command {
-	return tui.Command{Name: "shield", Summary: "definitions that changed: held, accept, reject", Usage: "[verb]",
-		Run: func(ctx context.Context, args string) (tui.Output, error) {
-			words := strings.Fields(args)
-			if len(words) == 0 {
-				words = []string{"held"}
-			}
-			return a.runSubcommand(ctx, append([]string{"shield"}, words...)...), nil
-		}}
 }
 
 // A tellingWriter tells each line that is written to it.

@@ -45,8 +45,9 @@ const shownAfter = time.Second
 func (a *app) runInSession(ctx context.Context, t *sessionTalk, args []string) int {
 	p := a.Process
 	p.In, p.Out, p.Err = strings.NewReader(""), t, t
+	words := append(a.inheritedFlags(), args...)
 	if a.session == nil {
-		return Main(ctx, args, p)
+		return Main(ctx, words, p)
 	}
 	a.session.commands.Add(1)
 	defer a.session.commands.Add(-1)
@@ -57,9 +58,23 @@ func (a *app) runInSession(ctx context.Context, t *sessionTalk, args []string) i
 	group.Go(func() { t.showOutput(showing) })
 	defer group.Wait()
 	defer stop()
-	code := Main(ctx, args, p)
+	code := Main(ctx, words, p)
 	a.session.refresh(ctx, args)
 	return code
+}
+
+// inheritedFlags returns the persistent flags of this command, for a command that it runs.
+func (a *app) inheritedFlags() (flags []string) {
+	for _, path := range a.configPaths {
+		flags = append(flags, "--mcp="+path)
+	}
+	if a.storeLocation != "" {
+		flags = append(flags, "--store="+a.storeLocation)
+	}
+	if a.naming != "" {
+		flags = append(flags, "--naming="+a.naming)
+	}
+	return flags
 }
 
 // showOutput shows output that has waited long enough, until ctx ends.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -20,8 +21,9 @@ import (
 type agentTools struct {
 	a       *app
 	session string
-	// local is nil for the hub.
-	local *gateway.AgentTools
+	// local and gateway, which offers them, are nil for the hub.
+	local   *gateway.AgentTools
+	gateway *gateway.Gateway
 
 	// mu guards approvals: the IDs of questions that are approval requests.
 	mu        sync.Mutex
@@ -30,13 +32,26 @@ type agentTools struct {
 
 var _ agent.Tools = (*agentTools)(nil)
 
-// withAgentTools calls work with the tools for a session. They are those of the hub; if no hub runs, or own is set, they
-// are those of a gateway of this process.
-func (a *app) withAgentTools(ctx context.Context, session string, o gateway.AgentOptions, own bool,
-	work func(ctx context.Context, tools agent.Tools) error) error {
-	t := &agentTools{a: a, session: session, approvals: map[string]agent.QuestionKind{}}
-	if !own {
-		err := t.atHub(ctx, o, work)
+// A toolsOpener opens the tools of a session and calls work with them. They are closed when work returns.
+type toolsOpener func(ctx context.Context, session string, o gateway.AgentOptions,
+	work func(ctx context.Context, tools agent.Tools) error) error
+
+// withToolsOpener calls work with a function that opens the tools of sessions. They are those of the hub; if no hub
+// runs, or the flags ask for it, they are those of one gateway of this process. In the first case work is called again
+// if it returns hub.ErrNoHub, which means that it opened no session.
+func (a *app) withToolsOpener(ctx context.Context, f agentFlags,
+	work func(ctx context.Context, open toolsOpener) error) error {
+	if f.noTools {
+		return work(ctx, func(ctx context.Context, _ string, _ gateway.AgentOptions,
+			work func(context.Context, agent.Tools) error) error {
+			return work(ctx, nil)
+		})
+	}
+	if !f.own {
+		err := work(ctx, func(ctx context.Context, session string, o gateway.AgentOptions,
+			work func(context.Context, agent.Tools) error) error {
+			return a.newAgentTools(session).atHub(ctx, o, work)
+		})
 		if !errors.Is(err, hub.ErrNoHub) {
 			return err
 		}
@@ -55,10 +70,18 @@ func (a *app) withAgentTools(ctx context.Context, session string, o gateway.Agen
 		if a.session != nil {
 			a.session.gateway.Store(g)
 		}
-		t.local = g.AgentTools(session, o)
-		defer t.local.Close()
-		return work(ctx, t)
+		return work(ctx, func(ctx context.Context, session string, o gateway.AgentOptions,
+			work func(context.Context, agent.Tools) error) error {
+			t := a.newAgentTools(session)
+			t.gateway, t.local = g, g.AgentTools(session, o)
+			defer t.local.Close()
+			return work(ctx, t)
+		})
 	})
+}
+
+func (a *app) newAgentTools(session string) *agentTools {
+	return &agentTools{a: a, session: session, approvals: map[string]agent.QuestionKind{}}
 }
 
 // atHub opens the session at the hub and calls work. The error is hub.ErrNoHub if work was not called.
@@ -172,4 +195,32 @@ func (t *agentTools) Answer(ctx context.Context, answer agent.Answer) error {
 		return t.local.Answer(ctx, answer)
 	}
 	return t.do(ctx, command.MethodAgentAnswer, command.AgentParams{Answer: answer}, nil, nil)
+}
+
+// items returns the prompts or the skills of servers, for the method prompts/list or skills/list.
+func (t *agentTools) items(ctx context.Context, who agent.Identity, method string) (all []gateway.AgentItem, err error) {
+	if t.local != nil {
+		return t.local.Items(ctx, who, method)
+	}
+	err = t.do(ctx, command.MethodAgentItems, command.AgentParams{Who: who, Method: method}, nil, &all)
+	return all, err
+}
+
+// fetch returns the result of prompts/get or resources/read.
+func (t *agentTools) fetch(ctx context.Context, who agent.Identity, method string, params json.RawMessage) (
+	result json.RawMessage, err error) {
+	if t.local != nil {
+		return t.local.Fetch(ctx, who, method, params)
+	}
+	err = t.do(ctx, command.MethodAgentFetch, command.AgentParams{Who: who, Method: method, Params: params}, nil, &result)
+	return result, err
+}
+
+// reload reads the configuration again, and returns what changed.
+func (t *agentTools) reload(ctx context.Context) (string, error) {
+	if t.local == nil {
+		return t.a.reloadHub()
+	}
+	changes, err := t.gateway.Reload(ctx)
+	return strings.Replace(formatReload(hub.ReloadReport{Changes: changes}), "the hub", "this session", 1), err
 }

@@ -86,7 +86,7 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, f agentFlags) error {
 	switch {
 	case f.listModels:
 		list := a.newModelsCommand().command()
-		list.SetArgs(nil)
+		list.SetArgs([]string{}) // nil would be the arguments of the process
 		return list.ExecuteContext(cmd.Context())
 	case !asked && len(args) > 0:
 		return rejectUnknownCommand(cmd, args)
@@ -134,11 +134,18 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	asker := tui.NewAsker()
-	show := func(ctx context.Context, s *agent.Session) error {
+	show := func(ctx context.Context, open toolsOpener) error {
+		h := &sessionHolder{a: a, ctx: ctx, flags: f, openTools: open, held: map[*agent.Session]heldSession{}}
+		first, err := h.open(ctx, f)
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		c := sessionCommands{a, h}
 		return tui.Run(ctx, tui.Options{
-			Session: s, Commands: append([]tui.Command{a.shieldSessionCommand()}, a.sessionCommands(s)...), Asker: asker, Dir: a.Dir, First: strings.Join(args, " "),
-			HistoryFile: filepath.Join(filepath.Dir(dir), "prompts"),
-			Terminal:    tui.Terminal{In: a.In, Out: a.Out, Env: a.Environ, Plain: f.plain, NoColour: f.noColour, Interrupts: interrupts},
+			Session: first, Shown: &h.shown, Asker: asker, Commands: c.all(), MoreCommands: c.more, Redact: c.redact,
+			Dir: a.Dir, First: strings.Join(args, " "), HistoryFile: filepath.Join(filepath.Dir(dir), "prompts"),
+			Terminal: tui.Terminal{In: a.In, Out: a.Out, Env: a.Environ, Plain: f.plain, NoColour: f.noColour, Interrupts: interrupts},
 			Prompt: func(_ context.Context, text string) ([]drawbridge.MessagePart, error) {
 				words := []string{text}
 				if strings.Contains(text, "@") {
@@ -148,7 +155,7 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 			},
 		})
 	}
-	return a.withAsker(ctx, asker, func(ctx context.Context) error { return a.withSession(ctx, f, show) })
+	return a.withAsker(ctx, asker, func(ctx context.Context) error { return a.withToolsOpener(ctx, f, show) })
 }
 
 // runPrompt runs one prompt and prints the answer.
@@ -188,41 +195,11 @@ func (a *app) withSession(ctx context.Context, f agentFlags, work func(context.C
 // withHistory opens a session and calls work with it and its history.
 func (a *app) withHistory(ctx context.Context, f agentFlags,
 	work func(context.Context, *agent.Session, *agent.FileHistory) error) error {
-	models, _, err := a.openChatModels(ctx)
-	if err != nil {
-		return err
-	}
-	defer models.Close()
-	model, err := f.openModel(ctx, models)
-	if err != nil {
-		return err
-	}
-	history, err := a.openHistory(f)
-	if err != nil {
-		return err
-	}
-	defer history.Close()
-	o := agent.Options{Model: model, History: history, Mode: agent.PermissionMode(f.mode), Instructions: f.system,
-		AppendInstructions: f.appendSystem, MaxTurns: f.maxTurns, Thinking: drawbridge.ThinkingLevel(f.thinking)}
-	if o.Thinking == "" {
-		o.Thinking = models.Thinking()
-	}
-	if f.maxCost > 0 {
-		o.Budget = agent.NewBudget(agent.Amount{Dollars: f.maxCost})
-	}
-	open := func(ctx context.Context, tools agent.Tools) error {
-		o.Tools = tools
-		s, err := agent.New(ctx, o)
-		if err != nil {
-			return err
-		}
-		return work(ctx, s, history)
-	}
-	if f.noTools {
-		return open(ctx, nil)
-	}
-	return a.withAgentTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools,
-		Elicitation: f.elicitation, Sampling: !f.print || f.interactive}, f.own, open)
+	return a.withToolsOpener(ctx, f, func(ctx context.Context, open toolsOpener) error {
+		return a.holdSession(ctx, f, open, func(ctx context.Context, s openSession) error {
+			return work(ctx, s.session, s.history)
+		})
+	})
 }
 
 // openModel returns the model of the session.
@@ -271,20 +248,40 @@ func (a *app) openHistory(f agentFlags) (*agent.FileHistory, error) {
 	if f.resume == "" && !f.resumeLast {
 		return agent.OpenHistory(dir, ulid.Make().String())
 	}
-	all, err := agent.ListSessions(dir)
+	id, err := chooseSession(dir, f)
 	if err != nil {
 		return nil, err
 	}
-	for _, info := range all {
-		if f.exact && info.ID != f.resume {
-			continue
-		}
-		if f.resume == "" || strings.HasPrefix(strings.ToLower(info.ID), strings.ToLower(f.resume)) {
-			return agent.OpenHistory(dir, info.ID)
-		}
+	return agent.OpenHistory(dir, id)
+}
+
+// chooseSession returns the ID of the session in a directory that the flags name.
+func chooseSession(dir string, f agentFlags) (string, error) {
+	all, err := agent.ListSessions(dir)
+	if err != nil {
+		return "", err
+	}
+	if f.resume == "" && len(all) > 0 {
+		return all[0].ID, nil
 	}
 	if f.resume == "" {
-		return nil, usageError{errors.New("no session was held in this directory yet")}
+		return "", usageError{errors.New("no session was held in this directory yet")}
 	}
-	return nil, usageError{fmt.Errorf("no session %s was held in this directory", safetext.Exact(f.resume))}
+	found := 0
+	var id string
+	for _, info := range all {
+		switch {
+		case info.ID == f.resume:
+			return info.ID, nil
+		case !f.exact && len(info.ID) >= len(f.resume) && strings.EqualFold(info.ID[:len(f.resume)], f.resume):
+			id, found = info.ID, found+1
+		}
+	}
+	switch found {
+	case 0:
+		return "", usageError{fmt.Errorf("no session %s was held in this directory", safetext.Exact(f.resume))}
+	case 1:
+		return id, nil
+	}
+	return "", usageError{fmt.Errorf("%d sessions begin with %s: write more of the ID", found, safetext.Exact(f.resume))}
 }

@@ -25,6 +25,10 @@ const (
 	MethodAgentSelect = "drawbridge/agent/select"
 	MethodAgentCall   = "drawbridge/agent/call"
 	MethodAgentAnswer = "drawbridge/agent/answer"
+	// MethodAgentItems and MethodAgentFetch are the methods of gateway.AgentTools for what a person chooses. Their results
+	// are a list of gateway.AgentItem, and the result of the MCP method.
+	MethodAgentItems = "drawbridge/agent/items"
+	MethodAgentFetch = "drawbridge/agent/fetch"
 )
 
 // AgentParams are the params of the methods of an agent's session. Each method uses Session and the fields that its
@@ -37,6 +41,9 @@ type AgentParams struct {
 	Known   []drawbridge.CardName
 	Call    drawbridge.ToolCall
 	Answer  agent.Answer
+	// Method and Params are those of MCP, for MethodAgentItems and MethodAgentFetch.
+	Method string
+	Params json.RawMessage
 }
 
 // AgentSessions are the open sessions of agents at one process. The zero value is ready to use.
@@ -86,7 +93,8 @@ func (s *AgentSessions) Run(ctx context.Context, g *gateway.Gateway, r Request, 
 	result json.RawMessage, ok bool, err error) {
 	var p AgentParams
 	switch r.Method {
-	case MethodAgentOpen, MethodAgentBrief, MethodAgentSelect, MethodAgentCall, MethodAgentAnswer:
+	case MethodAgentOpen, MethodAgentBrief, MethodAgentSelect, MethodAgentCall, MethodAgentAnswer, MethodAgentItems,
+		MethodAgentFetch:
 		if json.Unmarshal(r.Params, &p) != nil {
 			return nil, true, invalidRequest(fmt.Errorf("invalid params of %s", r.Method))
 		}
@@ -110,6 +118,10 @@ func (s *AgentSessions) Run(ctx context.Context, g *gateway.Gateway, r Request, 
 		value, err = tools.Call(ctx, p.Who, p.Call, func(u agent.CallUpdate) { event(Event{Kind: AgentCallEvent, Update: &u}) })
 	case MethodAgentAnswer:
 		err = tools.Answer(ctx, p.Answer)
+	case MethodAgentItems:
+		value, err = tools.Items(ctx, p.Who, p.Method)
+	case MethodAgentFetch:
+		value, err = tools.Fetch(ctx, p.Who, p.Method, p.Params)
 	}
 	if err != nil {
 		return nil, true, err

@@ -88,7 +88,7 @@ func (m *model) closeChooser() {
 // isWholeCommand reports whether text is a command that takes no arguments.
 func (m *model) isWholeCommand(text string) bool {
 	name, args, ok := parseCommand(text)
-	c, found := findCommand(m.commands, name)
+	c, found := findCommand(withMore(m.commands, m.more), name)
 	return ok && found && args == "" && c.Usage == ""
 }
 
@@ -96,7 +96,25 @@ func (m *model) isWholeCommand(text string) bool {
 func (m *model) openPalette() {
 	m.palette = true
 	m.input.set("")
+	m.askForMore()
 	m.suggest()
+}
+
+// askForMore asks for the commands that may change, unless it is done already.
+func (m *model) askForMore() {
+	if m.o.MoreCommands == nil || m.asking {
+		return
+	}
+	m.asking = true
+	m.host.background(func(ctx context.Context) tea.Msg { return moreMsg{m.o.MoreCommands(ctx)} })
+}
+
+// takeMore takes the commands that may change, and offers them if commands are being chosen.
+func (m *model) takeMore(commands []Command) {
+	m.asking, m.more = false, commands
+	if m.palette || strings.HasPrefix(string(m.input.text), "/") && (m.chooser == nil || m.chooser.at == 0) {
+		m.suggest()
+	}
 }
 
 // suggest offers what the input may become.
@@ -107,6 +125,9 @@ func (m *model) suggest() {
 	case m.palette:
 		m.chooser = &chooser{choices: m.commandChoices(text, true)}
 	case strings.HasPrefix(text, "/") && !strings.ContainsAny(text, " \n"):
+		if text == "/" {
+			m.askForMore()
+		}
 		if found := m.commandChoices(text[1:], false); len(found) > 0 {
 			m.chooser = &chooser{choices: found}
 		}
@@ -129,8 +150,9 @@ func (m *model) commandChoices(text string, palette bool) (found []choice) {
 		ways = append(ways, func(c Command, _ string) bool { return strings.Contains(strings.ToLower(c.Summary), text) })
 	}
 	seen := map[string]bool{}
+	all := withMore(m.commands, m.more)
 	for _, way := range ways {
-		for _, c := range m.commands {
+		for _, c := range all {
 			names := append([]string{c.Name}, c.Aliases...)
 			i := slices.IndexFunc(names, func(name string) bool { return way(c, name) })
 			if i < 0 || seen[c.Name] {
@@ -157,7 +179,7 @@ func (m *model) completeInput() {
 		return
 	}
 	name, args, ok := parseCommand(text)
-	if c, found := findCommand(m.commands, name); ok && found && c.Complete != nil {
+	if c, found := findCommand(withMore(m.commands, m.more), name); ok && found && c.Complete != nil {
 		m.host.background(func(ctx context.Context) tea.Msg {
 			var choices []choice
 			for _, a := range c.Complete(ctx, args) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +72,36 @@ func allCommands(o Options, session *atomic.Pointer[agent.Session], push func(ag
 	return b.all
 }
 
+// withMore returns the commands with those of more whose names are free.
+func withMore(all, more []Command) []Command {
+	all = slices.Clone(all)
+	for _, c := range more {
+		if _, taken := findCommand(all, c.Name); !taken {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// findMore returns a command of the options that may change.
+func findMore(ctx context.Context, o Options, name string) (Command, error) {
+	if o.MoreCommands != nil {
+		if c, ok := findCommand(o.MoreCommands(ctx), name); ok {
+			return c, nil
+		}
+	}
+	return Command{}, unknownCommand(name)
+}
+
+// isPrivate reports whether a text is a command whose arguments may be secret. It returns the command without them.
+func isPrivate(all []Command, text string) (shown string, private bool) {
+	name, _, ok := parseCommand(text)
+	if c, found := findCommand(all, name); ok && found && c.Private {
+		return "/" + name, true
+	}
+	return text, false
+}
+
 func (b *builtin) commands() []Command {
 	output := func(o Output) func(context.Context, string) (Output, error) {
 		return func(context.Context, string) (Output, error) { return o, nil }
@@ -100,8 +128,9 @@ func (b *builtin) commands() []Command {
 		{Name: "todo", Summary: "shows or hides the plan and the todo list", Run: output(Output{Pane: true})},
 		{Name: "quit", Aliases: []string{"exit"}, Summary: "ends the program", Run: output(Output{Quit: true})},
 	}
-	if b.o.NewSession != nil {
-		all = append(all, Command{Name: "new", Summary: "begins a new session", Run: b.new})
+	if b.o.Redact != nil {
+		all = append(all, Command{Name: "share", Usage: "[file]", Run: b.share,
+			Summary: "writes the conversation to a file, without what looks like a secret"})
 	}
 	return all
 }
@@ -117,10 +146,14 @@ var thinkingLevels = []string{string(drawbridge.ThinkingOff), string(drawbridge.
 	string(drawbridge.ThinkingLow), string(drawbridge.ThinkingMedium), string(drawbridge.ThinkingHigh),
 	string(drawbridge.ThinkingXHigh)}
 
-func (b *builtin) help(context.Context, string) (Output, error) {
+func (b *builtin) help(ctx context.Context, _ string) (Output, error) {
+	all := b.all
+	if b.o.MoreCommands != nil {
+		all = withMore(all, b.o.MoreCommands(ctx))
+	}
 	var text strings.Builder
 	text.WriteString("| Command | What it does |\n|---|---|\n")
-	for _, c := range b.all {
+	for _, c := range all {
 		name := "/" + strings.Join(append([]string{c.Name}, c.Aliases...), ", /")
 		if c.Usage != "" {
 			name += " " + c.Usage
@@ -141,14 +174,6 @@ func (b *builtin) clear(ctx context.Context, _ string) (Output, error) {
 		return Output{}, err
 	}
 	return Output{Text: "The conversation is empty. /timeline still lists the earlier messages."}, nil
-}
-
-func (b *builtin) new(ctx context.Context, _ string) (Output, error) {
-	session, err := b.o.NewSession(ctx)
-	if err != nil {
-		return Output{}, err
-	}
-	return Output{Session: session, Text: "A new session begins."}, nil
 }
 
 func (b *builtin) condense(ctx context.Context, _ string) (Output, error) {
@@ -265,44 +290,4 @@ func (b *builtin) copy(ctx context.Context, _ string) (Output, error) {
 		}
 	}
 	return Output{}, errors.New("/copy: there is no answer yet")
-}
-
-// export writes the current conversation. It does not overwrite a file.
-func (b *builtin) export(ctx context.Context, args string) (Output, error) {
-	session := b.session.Load()
-	nodes, err := session.Tree(ctx)
-	if err != nil {
-		return Output{}, err
-	}
-	var text strings.Builder
-	for _, n := range nodes {
-		if !n.Current || n.Text == "" && n.Calls == 0 {
-			continue
-		}
-		title := map[agent.EntryKind]string{agent.PromptEntry: "Prompt", agent.ModelEntry: "Answer",
-			agent.SummaryEntry: "Summary"}[n.Kind]
-		fmt.Fprintf(&text, "## %s\n\n", title)
-		if n.Text != "" {
-			fmt.Fprintf(&text, "%s\n\n", n.Text)
-		}
-		if n.Calls > 0 {
-			fmt.Fprintf(&text, "(%d calls of tools)\n\n", n.Calls)
-		}
-	}
-	path := args
-	if path == "" {
-		path = "session-" + session.Snapshot().Session + ".md"
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(b.o.Dir, path)
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return Output{}, fmt.Errorf("/export: %w", err)
-	}
-	_, err = file.WriteString(text.String())
-	if err := errors.Join(err, file.Close()); err != nil {
-		return Output{}, fmt.Errorf("/export: %w", err)
-	}
-	return Output{Text: "Written to `" + strings.ReplaceAll(path, "`", "'") + "`."}, nil
 }

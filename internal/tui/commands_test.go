@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/agent"
@@ -46,8 +47,10 @@ func TestCommands(t *testing.T) {
 	x := open(t, 100, 60, Options{
 		Session: newSession(t, &script{answers: []answer{says("Answer | one."), says("Answer *two*."), says("A summary."),
 			says("Answer three.")}}, nil),
-		Dir:        dir,
-		NewSession: func(context.Context) (*agent.Session, error) { return second, nil },
+		Dir: dir,
+		Commands: []Command{{Name: "new", Summary: "begins another session", Run: func(context.Context, string) (Output, error) {
+			return Output{Session: second, Text: "A new session begins."}, nil
+		}}},
 	})
 	for _, s := range []struct{ keys, want string }{
 		{"one\r", "Answer | one."},
@@ -112,5 +115,115 @@ func TestCommandOfComposerReplacesOurs(t *testing.T) {
 	text := x.shows("I review it.", "!working")
 	if !strings.Contains(text, "> /name") {
 		t.Errorf("the command is not shown:\n%s", text)
+	}
+}
+
+// TestSecret asks for a secret: the screen, the input history and the conversation do not have it.
+func TestSecret(t *testing.T) {
+	history := filepath.Join(t.TempDir(), "prompts")
+	taken := make(chan string, 2)
+	asker := NewAsker()
+	x := open(t, 80, 24, Options{Session: newSession(t, &script{}, nil), HistoryFile: history, Asker: asker,
+		Commands: []Command{{Name: "login", Private: true, Run: func(ctx context.Context, _ string) (Output, error) {
+			secret, err := asker.Ask(ctx, CommandQuestion{Command: "/login", Kind: ReplySecret, Question: "The key of anthropic"})
+			taken <- secret
+			return Output{Text: "It is done."}, err
+		}}}})
+	x.press("/login sk-typed-too-early\r")
+	x.shows("The key of anthropic")
+	x.press("sk-hidden")
+	x.press("\x1b[200~-and-pasted\x1b[201~\r")
+	x.shows("It is done.")
+	if got := <-taken; got != "sk-hidden-and-pasted" {
+		t.Errorf("the secret is %q", got)
+	}
+	x.press("/login\r")
+	x.shows("> Reply:")
+	x.pass(typeAhead)
+	x.press("sk-again\x1b")
+	text := x.shows("no reply")
+	if got := <-taken; got != "" {
+		t.Errorf("the secret is %q", got)
+	}
+	raw, err := os.ReadFile(history)
+	if diff := cmp.Diff("\"/login\"\n\"/login\"\n", string(raw)); err != nil || diff != "" {
+		t.Errorf("%v, the input history (-want +got):\n%s", err, diff)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, secret := range []string{"hidden", "pasted", "again"} {
+		if strings.Contains(text, secret) || strings.Contains(x.raw.String(), secret) {
+			t.Errorf("the screen shows %q", secret)
+		}
+	}
+}
+
+// TestMoreCommands finds commands that come later, in the palette, in the help and by name.
+func TestMoreCommands(t *testing.T) {
+	x := open(t, 100, 40, Options{Session: newSession(t, &script{answers: []answer{says("I review it.")}}, nil),
+		MoreCommands: func(context.Context) []Command {
+			return []Command{
+				{Name: "docs:review", Summary: "of the server docs", Usage: "key=value", Run: func(_ context.Context, args string) (Output, error) {
+					return Output{Prompt: newPrompt("please " + args)}, nil
+				}},
+				{Name: "quit", Summary: "does not replace ours"},
+			}
+		}})
+	x.press("/docs")
+	x.shows("/docs:review key=value")
+	x.press("\x15\x10review")
+	x.shows("> /docs:review key=value")
+	x.press("\x1b/help\r")
+	text := x.shows("/docs:review key=value", "of the server docs")
+	if strings.Contains(text, "does not replace ours") {
+		t.Errorf("a command is replaced:\n%s", text)
+	}
+	x.press("/docs:review a=b\r")
+	x.shows("I review it.", "!working")
+	x.press("/docs:other\r")
+	x.shows("unknown command: /docs:other")
+}
+
+// TestLeftSession tells which session was left.
+func TestLeftSession(t *testing.T) {
+	proceed := make(chan struct{})
+	left := make(chan *agent.Session, 1)
+	first := newSession(t, &script{answers: []answer{streams("One ", "two.", proceed)}}, nil)
+	second := newSession(t, &script{answers: []answer{says("From the second.")}}, nil)
+	shown := &atomic.Pointer[agent.Session]{}
+	x := open(t, 80, 24, Options{Session: first, Shown: shown, Commands: []Command{{Name: "resume",
+		Run: func(context.Context, string) (Output, error) {
+			return Output{Session: second, Text: "Resumed.", Left: func(_ context.Context, s *agent.Session) { left <- s }}, nil
+		}}}})
+	x.press("hello\r")
+	x.shows("working", "One")
+	x.press("/resume\r")
+	x.shows("a run has not ended yet")
+	if got := <-left; got != second || shown.Load() != first {
+		t.Error("the refused session was not left")
+	}
+	close(proceed)
+	x.shows("One two.", "!working")
+	x.press("/resume\r")
+	x.shows("Resumed.")
+	if got := <-left; got != first || shown.Load() != second {
+		t.Error("the first session was not left")
+	}
+	x.press("hello\r")
+	x.shows("From the second.")
+}
+
+// TestShare writes the conversation without secrets.
+func TestShare(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, 80, 24, Options{Session: newSession(t, &script{answers: []answer{says("It is SECRET.")}}, nil), Dir: dir,
+		Redact: func(text string) string { return strings.ReplaceAll(text, "SECRET", "[redacted]") }})
+	x.press("one\r")
+	x.shows("It is SECRET.", "!working")
+	x.press("/share out.md\r")
+	x.shows("Nothing was sent.")
+	raw, err := os.ReadFile(filepath.Join(dir, "out.md"))
+	if diff := cmp.Diff("## Prompt\n\none\n\n## Answer\n\nIt is [redacted].\n\n", string(raw)); err != nil || diff != "" {
+		t.Errorf("%v, shared (-want +got):\n%s", err, diff)
 	}
 }

@@ -87,6 +87,11 @@ func (m *model) showQuestions() {
 	m.hidden = false
 }
 
+// isReply reports whether a key belongs to the text of a reply to a command: what is typed, and Enter after it.
+func (d *dialog) isReply(name string) bool {
+	return d.asked != nil && name != "esc" && (name != "enter" || len(d.form.fields[0].input.text) > 0)
+}
+
 // decide handles a key in a dialog.
 func (m *model) decide(d *dialog, name, text string) {
 	if name == "esc" && d.form == nil {
@@ -94,10 +99,11 @@ func (m *model) decide(d *dialog, name, text string) {
 		return
 	}
 	early := m.o.Now().Sub(d.shown) < typeAhead
-	if early {
-		if d.form == nil {
-			d.scrolls(name)
-		}
+	switch {
+	case early && d.form == nil:
+		d.scrolls(name)
+		return
+	case early && !d.isReply(name):
 		return
 	}
 	if d.form != nil {

@@ -25,6 +25,8 @@ type model struct {
 	session  *atomic.Pointer[agent.Session]
 	state    agent.Snapshot
 	commands []Command
+	more     []Command // of Options.MoreCommands, as they were last
+	asking   bool      // for more
 
 	width, height int
 	t             *transcript
@@ -53,8 +55,7 @@ type model struct {
 }
 
 func newModel(o Options, host *screen) *model {
-	m := &model{o: o, host: host, session: &atomic.Pointer[agent.Session]{}, dirty: true}
-	m.session.Store(o.Session)
+	m := &model{o: o, host: host, session: o.Shown, dirty: true}
 	m.state = o.Session.Snapshot()
 	p := painter{colour: !o.Terminal.NoColour}
 	m.t = newTranscript(newMarkdown(p, false), defaultWidth, o.Now)
@@ -87,6 +88,7 @@ type (
 		out  Output
 		err  error
 	}
+	moreMsg     struct{ commands []Command }
 	answeredMsg struct{ err error }
 	changedMsg  struct {
 		state agent.Snapshot

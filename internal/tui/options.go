@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -13,12 +14,17 @@ import (
 
 // Options are the options of Run. Only Session is required.
 type Options struct {
-	// Session is the conversation that is shown. Commands may replace it by another one.
+	// Session is the conversation that is shown. Commands may replace it by another one; see [Output].
 	Session *agent.Session
+	// Shown, if it is not nil, always holds the session that is shown.
+	Shown *atomic.Pointer[agent.Session]
 	// Terminal is where input comes from and output goes to.
 	Terminal Terminal
 	// Commands are further commands. One with the name of a built-in command replaces it.
 	Commands []Command
+	// MoreCommands returns commands that may change while the session is shown, such as those of servers. They do not
+	// replace others. Nil means that there are none.
+	MoreCommands func(ctx context.Context) []Command
 	// Dir is the directory that "@path" is completed in; empty means the working directory.
 	Dir string
 	// HistoryFile keeps the prompts for the next start; empty means that they are forgotten.
@@ -27,8 +33,8 @@ type Options struct {
 	Asker *Asker
 	// First is a prompt that is sent at the start; empty means that the person begins.
 	First string
-	// NewSession makes the session of the command /new; nil means that there is no such command.
-	NewSession func(ctx context.Context) (*agent.Session, error)
+	// Redact removes what looks like a secret from the text that /share writes; nil means that there is no such command.
+	Redact func(text string) string
 	// Prompt makes the message of a prompt, such as one with the images that it names; nil means a message of one text.
 	Prompt func(ctx context.Context, text string) ([]drawbridge.MessagePart, error)
 	// Now returns the time; nil means the system's clock.
@@ -62,6 +68,8 @@ type Command struct {
 	Usage   string
 	// Complete returns the arguments that begin with a text; nil means that there is no completion.
 	Complete func(ctx context.Context, args string) []string
+	// Private is set if the arguments may be secret: they are neither shown again nor kept in the input history.
+	Private bool
 	// Run carries the command out. It runs in a goroutine of its own, until ctx ends.
 	Run func(ctx context.Context, args string) (Output, error)
 }
@@ -72,8 +80,10 @@ type Output struct {
 	Text string
 	// Prompt is sent to the model.
 	Prompt []drawbridge.MessagePart
-	// Session replaces the session that is shown.
+	// Session replaces the session that is shown, unless a run of that one goes on. Left, if it is not nil, is then called
+	// in a goroutine with the session that is not shown: the one that was left, or Session if it was refused.
 	Session *agent.Session
+	Left    func(ctx context.Context, left *agent.Session)
 	// Copy is put into the clipboard of the terminal.
 	Copy string
 	// Pane shows the plan and the todo list, or hides them. Questions shows the questions that wait. Quit ends Run.
@@ -103,6 +113,10 @@ func (o *Options) complete() error {
 	if o.Asker == nil {
 		o.Asker = NewAsker()
 	}
+	if o.Shown == nil {
+		o.Shown = &atomic.Pointer[agent.Session]{}
+	}
+	o.Shown.Store(o.Session)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -52,9 +52,8 @@ type runEnded struct{ err error }
 func runPlain(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	u := &plainUI{o: o, ctx: ctx, session: &atomic.Pointer[agent.Session]{}, out: bufio.NewWriter(o.Terminal.Out),
+	u := &plainUI{o: o, ctx: ctx, session: o.Shown, out: bufio.NewWriter(o.Terminal.Out),
 		events: newEventQueue(), results: make(chan any)}
-	u.session.Store(o.Session)
 	width := o.Terminal.Width
 	if width <= 0 {
 		width = defaultWidth
@@ -206,7 +205,8 @@ func isCommand(line string) bool {
 }
 
 func (u *plainUI) submit(text string) {
-	u.failure(u.history.add(text))
+	kept, _ := isPrivate(u.commands, text)
+	u.failure(u.history.add(kept))
 	name, args, ok := parseCommand(text)
 	if !ok {
 		u.background(func() any {
@@ -216,11 +216,13 @@ func (u *plainUI) submit(text string) {
 		return
 	}
 	c, found := findCommand(u.commands, name)
-	if !found {
-		u.failure(unknownCommand(name))
-		return
-	}
 	u.background(func() any {
+		if !found {
+			var err error
+			if c, err = findMore(u.ctx, u.o, name); err != nil {
+				return commandMsg{name, Output{}, err}
+			}
+		}
 		out, err := c.Run(u.ctx, args)
 		return commandMsg{c.Name, out, err}
 	})
@@ -276,12 +278,22 @@ func (u *plainUI) start(parts []drawbridge.MessagePart) {
 func (u *plainUI) commandDone(msg commandMsg) {
 	out := msg.out
 	u.failure(msg.err)
-	if out.Session != nil && u.inRun {
-		u.failure(errors.New("/" + msg.name + ": a run has not ended yet"))
-		return
-	}
-	if out.Session != nil {
-		u.session.Store(out.Session)
+	if left := out.Session; left != nil {
+		refused := u.inRun
+		if !refused {
+			left = u.session.Swap(out.Session)
+		}
+		if out.Left != nil {
+			u.background(func() any {
+				out.Left(u.ctx, left)
+				return nil
+			})
+		}
+		if refused {
+			u.failure(errors.New("/" + msg.name + ": a run has not ended yet"))
+			return
+		}
+		u.t.todo, u.t.plan, u.t.last = nil, "", nil
 	}
 	if out.Copy != "" {
 		out.Text = "The clipboard is not available with plain output."

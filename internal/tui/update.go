@@ -42,6 +42,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case changedMsg:
 		m.state = msg.state
 		m.failure(msg.err)
+	case moreMsg:
+		m.takeMore(msg.commands)
 	case choicesMsg:
 		if msg.text == string(m.input.text) && len(msg.choices) > 0 {
 			m.chooser = &chooser{choices: msg.choices}
@@ -211,8 +213,9 @@ func (m *model) enter() {
 
 // submit carries out a command, or makes the message of a prompt.
 func (m *model) submit(text string) {
-	m.failure(m.history.add(text))
-	m.print(m.promptLines(text)...)
+	shown, _ := isPrivate(m.commands, text)
+	m.failure(m.history.add(shown))
+	m.print(m.promptLines(shown)...)
 	if name, args, ok := parseCommand(text); ok {
 		m.runCommand(name, args)
 		return
@@ -253,19 +256,44 @@ func (m *model) promptLines(text string) []string {
 // runCommand carries a command out in the background.
 func (m *model) runCommand(name, args string) {
 	c, ok := findCommand(m.commands, name)
-	if !ok {
-		m.failure(unknownCommand(name))
-		return
-	}
+	m.inBackground(name, func(ctx context.Context) (Output, error) {
+		if !ok {
+			var err error
+			if c, err = findMore(ctx, m.o, name); err != nil {
+				return Output{}, err
+			}
+		}
+		return c.Run(ctx, args)
+	})
+}
+
+// inBackground runs a command. Ctrl-C cancels it, unless a run goes on.
+func (m *model) inBackground(name string, run func(ctx context.Context) (Output, error)) {
 	ctx, cancel := context.WithCancel(m.host.ctx)
 	if m.cancel == nil {
 		m.cancel = cancel
 	}
 	m.host.background(func(context.Context) tea.Msg {
 		defer cancel()
-		out, err := c.Run(ctx, args)
-		return commandMsg{c.Name, out, err}
+		out, err := run(ctx)
+		return commandMsg{name, out, err}
 	})
+}
+
+// takeSession shows the session of an output, unless a run goes on.
+func (m *model) takeSession(out Output) bool {
+	left, shown := out.Session, !m.running
+	if shown {
+		left = m.session.Swap(out.Session)
+		m.t.todo, m.t.plan, m.t.last = nil, "", nil
+	}
+	if out.Left != nil {
+		m.host.background(func(ctx context.Context) tea.Msg {
+			out.Left(ctx, left)
+			return nil
+		})
+	}
+	return shown
 }
 
 // commandDone shows the output of a command.
@@ -276,13 +304,9 @@ func (m *model) commandDone(msg commandMsg) (cmd tea.Cmd) {
 	}
 	m.failure(msg.err)
 	out := msg.out
-	if out.Session != nil && m.running {
+	if out.Session != nil && !m.takeSession(out) {
 		m.failure(errors.New("/" + msg.name + ": a run has not ended yet"))
-		out.Session = nil
-	}
-	if out.Session != nil {
-		m.session.Store(out.Session)
-		m.t.todo, m.t.plan, m.t.last = nil, "", nil
+		return nil
 	}
 	if out.Text != "" {
 		m.print(m.t.render(out.Text, m.t.width)...)

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"golang.org/x/sync/errgroup"
+)
+
+// An openSession is a session with what it holds open. tools is nil if the session has none.
+type openSession struct {
+	session *agent.Session
+	history *agent.FileHistory
+	tools   *agentTools
+}
+
+// holdSession opens a session and calls work with it. The session is closed when work returns.
+func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpener,
+	work func(context.Context, openSession) error) error {
+	if !slices.Contains(thinkingLevels(), drawbridge.ThinkingLevel(f.thinking)) {
+		return usageError{fmt.Errorf("--thinking is off, minimal, low, medium, high or xhigh, not %s", safetext.Exact(f.thinking))}
+	}
+	models, _, err := a.openChatModels(ctx)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	model, err := f.openModel(ctx, models)
+	if err != nil {
+		return err
+	}
+	history, err := a.openHistory(f)
+	if err != nil {
+		return err
+	}
+	defer history.Close()
+	o := agent.Options{Model: model, History: history, Mode: agent.PermissionMode(f.mode), Instructions: f.system,
+		AppendInstructions: f.appendSystem, MaxTurns: f.maxTurns, Thinking: drawbridge.ThinkingLevel(f.thinking)}
+	if o.Thinking == "" {
+		o.Thinking = models.Thinking()
+	}
+	if f.maxCost > 0 {
+		o.Budget = agent.NewBudget(agent.Amount{Dollars: f.maxCost})
+	}
+	return openTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools, Elicitation: f.elicitation,
+		Sampling: !f.print || f.interactive}, func(ctx context.Context, tools agent.Tools) error {
+		o.Tools = tools
+		s, err := agent.New(ctx, o)
+		if err != nil {
+			return err
+		}
+		own, _ := tools.(*agentTools)
+		return work(ctx, openSession{s, history, own})
+	})
+}
+
+// thinkingLevels returns the values of --thinking; the empty one means that the flag is absent.
+func thinkingLevels() []drawbridge.ThinkingLevel {
+	return []drawbridge.ThinkingLevel{"", drawbridge.ThinkingOff, drawbridge.ThinkingMinimal, drawbridge.ThinkingLow,
+		drawbridge.ThinkingMedium, drawbridge.ThinkingHigh, drawbridge.ThinkingXHigh}
+}
+
+// A sessionHolder holds the sessions of a terminal open: the one that is shown, and for a moment the next one. Each is
+// held by a goroutine that closes its tools, its history and its lock when the session is left.
+type sessionHolder struct {
+	a         *app
+	ctx       context.Context // of the terminal; its end leaves all sessions
+	flags     agentFlags
+	openTools toolsOpener
+	shown     atomic.Pointer[agent.Session]
+
+	// mu guards held.
+	mu   sync.Mutex
+	held map[*agent.Session]heldSession
+}
+
+// A heldSession is a session that is open until leave is called.
+type heldSession struct {
+	openSession
+	leave func()
+}
+
+// open opens the session that the flags describe, until it is left. The end of ctx only ends the opening.
+func (h *sessionHolder) open(ctx context.Context, f agentFlags) (*agent.Session, error) {
+	hold, release := context.WithCancel(h.ctx)
+	opened, ended := make(chan openSession, 1), make(chan struct{})
+	var holding errgroup.Group
+	holding.Go(func() error {
+		defer close(ended)
+		return h.a.holdSession(hold, f, h.openTools, func(ctx context.Context, s openSession) error {
+			opened <- s
+			<-ctx.Done()
+			return nil
+		})
+	})
+	leave := func() {
+		release()
+		_ = holding.Wait() // the session was cancelled
+	}
+	select {
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	case <-ended:
+		release()
+		return nil, holding.Wait()
+	case s := <-opened:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.held[s.session] = heldSession{s, leave}
+		return s.session, nil
+	}
+}
+
+// leave closes a session.
+func (h *sessionHolder) leave(_ context.Context, s *agent.Session) {
+	h.mu.Lock()
+	held, ok := h.held[s]
+	delete(h.held, s)
+	h.mu.Unlock()
+	if ok {
+		held.leave()
+	}
+}
+
+// close closes all sessions.
+func (h *sessionHolder) close() {
+	h.mu.Lock()
+	all := h.held
+	h.held = nil
+	h.mu.Unlock()
+	for _, s := range all {
+		s.leave()
+	}
+}
+
+// current returns the session that is shown.
+func (h *sessionHolder) current() openSession {
+	s := h.shown.Load()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held, ok := h.held[s]; ok {
+		return held.openSession
+	}
+	return openSession{session: s}
+}
