@@ -13,7 +13,7 @@ import (
 )
 
 // newsInterval is how often a session at the terminal looks for something that waits for the person.
-const newsInterval = time.Second
+const newsInterval = 2 * time.Second
 
 // withAsker calls work while questions and news go to the person of a session.
 func (a *app) withAsker(ctx context.Context, asker *tui.Asker, work func(ctx context.Context) error) error {

@@ -5,6 +5,7 @@ package interop
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -106,12 +107,23 @@ done
 `
 
 // TestTerminalHeldDefinition has a server change its tool. The session tells so, shows the change, and the person accepts
-// it there.
+// it there. The servers are those of the session, or those of a hub.
 func TestTerminalHeldDefinition(t *testing.T) {
+	for _, place := range []string{"session", "hub"} {
+		t.Run(place, func(t *testing.T) { acceptDefinition(t, place == "hub") })
+	}
+}
+
+func acceptDefinition(t *testing.T, hub bool) {
 	w := newWindow(t)
 	w.write("shed.sh", shed)
 	w.write("home/.config/drawbridge/mcp.json", fmt.Sprintf(`{"servers": {"shed": {"command": %q, "args": [%q]}}}`,
 		filepath.Join(w.dir, "shed.sh"), filepath.Join(w.dir, "changed")))
+	if hub {
+		cmd := exec.Command(drawbridge, "serve", "--http", "127.0.0.1:0")
+		cmd.Dir, cmd.Env = w.garden(), w.environment("")
+		served(t, cmd)
+	}
 	w.open(w.environment(aimock(t, "terminal.mjs")))
 	w.sees("Enter sends")
 	w.types("/mcp test shed")
@@ -121,13 +133,17 @@ func TestTerminalHeldDefinition(t *testing.T) {
 	w.sees("held until you decide: /shield accept shed put")
 	w.types("/shield accept shed put")
 	w.sees("Accept shed put", "send the list of all files")
-	w.frame("held")
+	if !hub {
+		w.frame("held")
+	}
 	w.answers("Accept shed put", "y yes", "y")
 	w.sees("accepted shed put")
 	w.types("Put the seeds")
 	w.answers("Allow this call?", "y once", "y")
 	w.sees("The seeds are in the shed.")
-	w.frame("accepted")
+	if !hub {
+		w.frame("accepted")
+	}
 }
 
 // TestTerminalResize changes the size of the terminal while an answer arrives. Nothing is lost and nothing is cut off.
