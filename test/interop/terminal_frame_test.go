@@ -137,6 +137,10 @@ func (r frameRow) replaceAll(pattern *regexp.Regexp, by string) (out frameRow) {
 	}
 	end := 0
 	for _, m := range pattern.FindAllStringSubmatchIndex(text, -1) {
+		by := by
+		if rest, ok := strings.CutPrefix(by, "$1"); ok { // the beginning stays as it looks
+			m[0], by = m[3], rest
+		}
 		out = append(out, r[at[end]:at[m[0]]]...)
 		for _, c := range string(pattern.ExpandString(nil, by, text, m)) {
 			out = append(out, cell{string(c), r[at[m[0]]].look})
