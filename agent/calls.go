@@ -82,7 +82,7 @@ var errHistory = errors.New("record a result")
 // callTool makes one call and records its result. entry is the ID of the call's entry.
 func (c *conversation) callTool(ctx context.Context, t turn, call drawbridge.ToolCall, entry string) error {
 	began := c.s.now()
-	updates := &callUpdates{c: c, call: drawbridge.ToolCall{ID: call.ID, Name: call.Name}, entry: entry}
+	updates := &callUpdates{c: c, call: drawbridge.ToolCall{ID: call.ID, Name: call.Name}, entry: entry, events: c.events}
 	updates.ctx, updates.cancel = context.WithCancel(ctx)
 	outcome, err := c.s.tools.Call(ctx, c.identity(), call, updates.receive)
 	updates.close()
@@ -152,9 +152,10 @@ func objectOf(raw json.RawMessage) (json.RawMessage, error) {
 
 // callUpdates receives what a tool tells while a call runs, until the call ends.
 type callUpdates struct {
-	c     *conversation
-	call  drawbridge.ToolCall // without arguments
-	entry string
+	c      *conversation
+	call   drawbridge.ToolCall // without arguments
+	entry  string
+	events *emitter
 	// ctx ends with the call, and with it the sub-agents that the call started. tasks counts those.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -177,9 +178,9 @@ func (u *callUpdates) receive(update CallUpdate) {
 		task := *update.Task
 		u.tasks.Go(func() { u.c.runTask(u.ctx, u.entry, task) })
 	}
-	if q := update.Question; q != nil && q.Kind == AskSampling {
+	if q := update.Question; q != nil && (q.Kind == AskSampling || q.Kind == AskPlan) {
 		u.questions = append(u.questions, q.ID)
-		u.c.s.keepQuestion(*q)
+		u.c.s.keepQuestion(keptQuestion{*q, u.c, u.events})
 	}
 	u.mu.Unlock()
 	if update.Progress != nil {

@@ -95,15 +95,18 @@ func (c *conversation) identity() Identity {
 }
 
 // emit passes on an event of this conversation.
-func (c *conversation) emit(e Event) {
-	if c.events == nil || c.events.on == nil {
+func (c *conversation) emit(e Event) { c.emitTo(c.events, e) }
+
+// emitTo passes on an event of this conversation to the events of a run.
+func (c *conversation) emitTo(events *emitter, e Event) {
+	if events == nil || events.on == nil {
 		return
 	}
 	c.mu.Lock()
 	e.Turn = c.turnNumber
 	c.mu.Unlock()
 	e.Time, e.Session, e.Agent = c.s.now(), c.s.history.ID(), c.path
-	c.events.emit(e)
+	events.emit(e)
 }
 
 // size returns the number of messages and an estimate of their tokens.

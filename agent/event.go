@@ -33,6 +33,8 @@ const (
 	TurnFinished EventKind = "turn_finished"
 	// Condensed: old turns were replaced by a summary. Text is the summary, Usage what it cost.
 	Condensed EventKind = "condensed"
+	// ModeChanged: the session itself changed the permission mode, because a person approved a plan. Mode.
+	ModeChanged EventKind = "mode_changed"
 	// Notice: something that a person should know. Text.
 	Notice EventKind = "notice"
 	// RunFinished: the run ended. Outcome, Text (the final text of the model), Err.
@@ -59,6 +61,7 @@ type Event struct {
 	Message  *drawbridge.Message    `json:"message,omitempty"`
 	Usage    *drawbridge.ModelUsage `json:"usage,omitempty"`
 	Outcome  Outcome                `json:"outcome,omitempty"`
+	Mode     PermissionMode         `json:"mode,omitempty"`
 	Err      string                 `json:"error,omitempty"`
 }
 

@@ -131,6 +131,8 @@ const (
 	AskForm     QuestionKind = "form"
 	AskURL      QuestionKind = "url"
 	AskSampling QuestionKind = "sampling"
+	// AskPlan: may the plan be carried out? Message is the whole plan. A yes ends the mode PlanOnly.
+	AskPlan QuestionKind = "plan"
 )
 
 // A Question waits for a person's answer.
@@ -156,8 +158,18 @@ type Answer struct {
 	// Allow reports the person's yes. Always asks for a grant for equal calls in this session.
 	Allow  bool `json:"allow"`
 	Always bool `json:"always,omitempty"`
-	// Content is the content of a form, or the result of a sampling request or of a task; see [TaskReport].
+	// Content is the content of a form, or the result of a sampling request, of a task or of a plan; see [TaskReport]
+	// and [PlanReport].
 	Content json.RawMessage `json:"content,omitempty"`
+	// Reason says to the model why the answer to AskPlan is no.
+	Reason string `json:"reason,omitempty"`
+}
+
+// A PlanReport is the content of the Answer yes to AskPlan.
+type PlanReport struct {
+	// Mode is the permission mode from now on, and Note says to the model what it means.
+	Mode PermissionMode `json:"mode"`
+	Note string         `json:"note"`
 }
 
 // A TaskReport is the content of the Answer to a TaskRequest.

@@ -66,7 +66,7 @@ func New(ctx context.Context, o Options) (*Session, error) {
 		return nil, fmt.Errorf("resume the session %s: %w", s.history.ID(), err)
 	}
 	if change := (Settings{Thinking: o.Thinking, Mode: o.Mode}); change != (Settings{}) {
-		s.settings = s.settings.merge(change)
+		s.follow(change)
 	}
 	s.settings.Model = o.Model.Info().String()
 	return s, nil

@@ -25,9 +25,15 @@ func (s *Session) resume(ctx context.Context) error {
 	for _, e := range path {
 		s.root.follow(e)
 	}
-	s.settings, s.used, s.cost = Settings{Mode: AskFirst}.merge(r.settings), r.used, r.cost
+	s.used, s.cost = r.used, r.cost
+	for _, change := range r.settings {
+		s.follow(change)
+	}
 	if s.settings.Mode == Bypass {
 		s.settings.Mode = AskFirst
+	}
+	if s.beforePlan == Bypass {
+		s.beforePlan = AskFirst
 	}
 	s.budget.Add(r.amount())
 	if err := s.settleSubAgents(ctx, r); err != nil {
@@ -46,7 +52,7 @@ type replay struct {
 	open         map[string]map[string]Entry
 	known        []drawbridge.CardName
 	children     int
-	settings     Settings
+	settings     []Settings // the changes, in order
 	used         drawbridge.ModelUsage
 	cost         float64
 	turns, calls int64
@@ -70,7 +76,7 @@ func (r *replay) add(e Entry) {
 	case e.Kind == AgentEntry && depthOf(e.Agent) == 1:
 		r.children++
 	case e.Kind == SettingsEntry && e.Settings != nil:
-		r.settings = r.settings.merge(*e.Settings)
+		r.settings = append(r.settings, *e.Settings)
 	case e.Kind == CallEntry && e.Call != nil:
 		r.calls++
 		if r.open[e.Agent] == nil {

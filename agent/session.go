@@ -35,12 +35,17 @@ type Session struct {
 	maker   resultMaker
 	root    *conversation
 
-	// mu guards the fields below. told is the permission mode that the model knows of. asking counts requests to the
-	// model that have no answer yet. questions are the sampling requests that wait for a person.
+	// changing is locked while a setting is changed, from its entry in the history on.
+	changing sync.Mutex
+
+	// mu guards the fields below. told is the permission mode that the model knows of, and beforePlan the one to which
+	// the session returns from PlanOnly. asking counts requests to the model that have no answer yet. questions are the
+	// sampling requests and the plans that wait for a person.
 	mu         sync.Mutex
 	model      Model
 	settings   Settings
 	told       PermissionMode
+	beforePlan PermissionMode
 	used       drawbridge.ModelUsage
 	cost       float64
 	queue      [][]drawbridge.MessagePart
@@ -48,7 +53,7 @@ type Session struct {
 	asking     int
 	condensing bool
 	faulted    bool
-	questions  map[string]Question
+	questions  map[string]keptQuestion
 }
 
 // A RunResult is how a run ended.
@@ -168,11 +173,14 @@ func (s *Session) Condense(ctx context.Context, on func(Event)) error {
 // person allows it without a content, the session's model writes the content.
 func (s *Session) Answer(ctx context.Context, a Answer) error {
 	s.mu.Lock()
-	question, ok := s.questions[a.ID]
+	kept, ok := s.questions[a.ID]
 	delete(s.questions, a.ID)
 	s.mu.Unlock()
-	if ok && a.Allow && len(a.Content) == 0 {
-		content, err := s.root.sample(ctx, question)
+	switch {
+	case ok && kept.Kind == AskPlan:
+		return s.answerPlan(ctx, kept, a)
+	case ok && a.Allow && len(a.Content) == 0:
+		content, err := s.root.sample(ctx, kept.Question)
 		if err != nil {
 			return errors.Join(err, s.tools.Answer(ctx, Answer{ID: a.ID}))
 		}
@@ -216,6 +224,13 @@ func (s *Session) SetName(ctx context.Context, name string) error {
 
 // change records a change of the settings and then makes it.
 func (s *Session) change(ctx context.Context, change Settings) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.changeSettings(ctx, change)
+}
+
+// changeSettings is change. The caller holds changing.
+func (s *Session) changeSettings(ctx context.Context, change Settings) error {
 	if change == (Settings{}) {
 		return nil
 	}
@@ -224,8 +239,16 @@ func (s *Session) change(ctx context.Context, change Settings) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settings = s.settings.merge(change)
+	s.follow(change)
 	return nil
+}
+
+// follow changes the settings. The caller holds mu, if the session is in use.
+func (s *Session) follow(change Settings) {
+	if change.Mode == PlanOnly && s.settings.Mode != PlanOnly {
+		s.beforePlan = s.settings.Mode
+	}
+	s.settings = s.settings.merge(change)
 }
 
 // current returns the model and how much it thinks.

@@ -68,17 +68,24 @@ func (c *conversation) newChild(call string, task TaskRequest) *conversation {
 		head: call}
 }
 
-// keepQuestion keeps a sampling request until a person answers it.
-func (s *Session) keepQuestion(q Question) {
+// A keptQuestion is a question whose answer the session itself acts on.
+type keptQuestion struct {
+	Question
+	from   *conversation
+	events *emitter // of the run
+}
+
+// keepQuestion keeps a question until a person answers it.
+func (s *Session) keepQuestion(q keptQuestion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.questions == nil {
-		s.questions = map[string]Question{}
+		s.questions = map[string]keptQuestion{}
 	}
 	s.questions[q.ID] = q
 }
 
-// dropQuestions forgets sampling requests of a call that ended.
+// dropQuestions forgets the questions of a call that ended.
 func (s *Session) dropQuestions(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

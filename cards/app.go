@@ -339,16 +339,32 @@ type exitPlanOutput struct {
 	Plan     string `json:"plan"`
 }
 
-// newExitPlanCard returns the card with which a model presents its plan.
-func newExitPlanCard(deck.Context) (drawbridge.Card, error) {
+// A PlanApprover asks the person of an agent's session about a plan.
+type PlanApprover interface {
+	// ApprovePlan shows a plan to the person and waits for the answer. text is what the model is told. The error is a
+	// ToolError if the person cannot be asked.
+	ApprovePlan(ctx context.Context, call drawbridge.Call, plan string) (approved bool, text string, err error)
+}
+
+// newExitPlanCard returns the card with which a model presents its plan. For an agent of Drawbridge, a person decides on
+// it; for other callers the card only returns the plan.
+func newExitPlanCard(c deck.Context) (drawbridge.Card, error) {
+	approver, err := deck.Handle[PlanApprover](c, PlanApproverKey)
+	if err != nil {
+		return nil, err
+	}
 	return newShipped(Description[exitPlanInput]{
 		Name: "exit_plan_mode", Title: "Present the plan", Text: exitPlanText, AcceptsText: true,
 		Examples: []exitPlanInput{{Plan: "1. Read the tests.\n2. Mend the parser."}},
-	}, func(_ context.Context, _ drawbridge.Call, in exitPlanInput) (Answer[exitPlanOutput], error) {
+	}, func(ctx context.Context, call drawbridge.Call, in exitPlanInput) (Answer[exitPlanOutput], error) {
 		if strings.TrimSpace(in.Plan) == "" {
 			return Answer[exitPlanOutput]{}, ToolError("The plan is empty.")
 		}
-		return Answer[exitPlanOutput]{Text: in.Plan, Value: exitPlanOutput{true, in.Plan}}, nil
+		if approver == nil || call.Caller.Agent == nil {
+			return Answer[exitPlanOutput]{Text: in.Plan, Value: exitPlanOutput{true, in.Plan}}, nil
+		}
+		approved, text, err := approver.ApprovePlan(ctx, call, in.Plan)
+		return Answer[exitPlanOutput]{Text: text, Value: exitPlanOutput{approved, in.Plan}, IsError: !approved}, err
 	}), nil
 }
 

@@ -11,6 +11,8 @@ const (
 	// stored in the memory of the process.
 	MemoryStoreKey = "memoryStore"
 
+	// PlanApproverKey is the key of a [PlanApprover], which the card exit_plan_mode asks.
+	PlanApproverKey = "planApprover"
 	// ChecklistsKey is the key of [Checklists], which the cards todo_read and todo_set share.
 	ChecklistsKey = "checklists"
 	// JobsKey is the key of [Jobs], which the cards that run commands share.

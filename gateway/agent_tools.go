@@ -13,7 +13,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
-	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -171,7 +170,7 @@ func (t *AgentTools) Select(ctx context.Context, who agent.Identity, text string
 func (t *AgentTools) Call(ctx context.Context, who agent.Identity, call drawbridge.ToolCall,
 	update func(agent.CallUpdate)) (agent.CallOutcome, error) {
 	caller := t.callerOf(who)
-	peer := &agentPeer{tools: t, call: call, update: update}
+	peer := &agentPeer{tools: t, who: who, call: call, update: update}
 	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(call.Name)), "name"),
 		rawjson.Put(call.Arguments, "arguments"), rawjson.Put(rawjson.Quote(call.ID), "_meta", mcp.MetaProgressToken))
 	out := agent.CallOutcome{Tool: string(call.Name)}
@@ -210,6 +209,9 @@ func (t *AgentTools) answerApproval(ctx context.Context, a agent.Answer) error {
 	return nil
 }
 
+// newQuestionID returns an ID for a question that the session answers itself.
+func newQuestionID() string { return strings.ToLower(rand.Text()[:8]) }
+
 // ask sends a question to the session and waits for its answer.
 func (t *AgentTools) ask(ctx context.Context, id string, send func()) (agent.Answer, error) {
 	wait := make(chan agent.Answer, 1)
@@ -233,6 +235,7 @@ func (t *AgentTools) ask(ctx context.Context, id string, send func()) (agent.Ans
 // An agentPeer receives the messages that come during a call of the agent.
 type agentPeer struct {
 	tools  *AgentTools
+	who    agent.Identity
 	call   drawbridge.ToolCall
 	server string // that offers the tool
 	update func(agent.CallUpdate)
@@ -270,10 +273,9 @@ func (p *agentPeer) Notify(_ context.Context, method string, params json.RawMess
 
 // Request implements [drawbridge.Peer].
 func (p *agentPeer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	id := strings.ToLower(rand.Text()[:8])
+	id := newQuestionID()
 	q := agent.Question{ID: id, Server: cmp.Or(rawjson.GetString(params, "_meta", interop.MetaServer), p.server), Tool: string(p.call.Name),
 		Arguments: params, Message: rawjson.GetString(params, "message")}
-	update := agent.CallUpdate{Question: &q}
 	switch method {
 	case mcp.MethodElicitation:
 		if q.Kind = agent.AskForm; rawjson.GetString(params, "mode") == "url" {
@@ -281,13 +283,11 @@ func (p *agentPeer) Request(ctx context.Context, method string, params json.RawM
 		}
 	case mcp.MethodSampling:
 		q.Kind = agent.AskSampling
-	case methodAgentTask:
-		update = agent.CallUpdate{Task: &agent.TaskRequest{ID: id, Objective: rawjson.GetString(params, "objective")}}
 	default:
 		return nil, &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: method,
 			Err: errors.New("the agent does not answer it")}
 	}
-	answer, err := p.tools.ask(ctx, id, func() { p.update(update) })
+	answer, err := p.tools.ask(ctx, id, func() { p.update(agent.CallUpdate{Question: &q}) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -304,27 +304,4 @@ func (p *agentPeer) Request(ctx context.Context, method string, params json.RawM
 			Err: errors.New("a person said no")}
 	}
 	return answer.Content, nil
-}
-
-// methodAgentTask is the request with which the card task asks the session of its caller to run another agent.
-const methodAgentTask = "drawbridge/task"
-
-// An agentDelegate has the session of a caller carry out a task.
-type agentDelegate struct{}
-
-// RunTask implements [cards.Delegate].
-func (agentDelegate) RunTask(ctx context.Context, call drawbridge.Call, objective string) (string, error) {
-	peer, ok := call.Peer.(*agentPeer)
-	if !ok {
-		return "", &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "delegate the task",
-			Err: errors.New("only an agent of Drawbridge can delegate a task")}
-	}
-	answer, err := peer.Request(ctx, methodAgentTask, rawjson.Apply(nil, rawjson.Put(rawjson.Quote(objective), "objective")))
-	if err != nil {
-		return "", err
-	}
-	if why := rawjson.GetString(answer, "error"); why != "" {
-		return "", cards.ToolError("The task was not completed: " + why + "\n" + rawjson.GetString(answer, "report"))
-	}
-	return rawjson.GetString(answer, "report"), nil
 }

@@ -29,6 +29,7 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
 		cards.JobsKey:           g.shared.jobs,
 		cards.DelegateKey:       cards.Delegate(agentDelegate{}),
+		cards.PlanApproverKey:   cards.PlanApprover(agentDelegate{}),
 		cards.ClientProfileKey:  cards.ClientProfile(g.toolGuard.ProfileOf),
 		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects),
 		cards.WebClientKey:      cards.WebClient(safehttp.NewPageClient(g.set.Settings.Deck.FetchHosts...)),

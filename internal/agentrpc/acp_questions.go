@@ -46,10 +46,10 @@ func (a *acpSession) answer(ctx context.Context, call string, q agent.Question) 
 	reply := agent.Answer{ID: q.ID}
 	var err error
 	switch {
-	case q.Kind == agent.AskApproval || q.Kind == agent.AskScript || q.Kind == agent.AskSampling:
+	case q.Kind == agent.AskApproval || q.Kind == agent.AskScript || q.Kind == agent.AskSampling || q.Kind == agent.AskPlan:
 		var choice string
 		choice, err = a.askPermission(ctx, call, q)
-		always := choice == allowAlways && q.Kind != agent.AskSampling
+		always := choice == allowAlways && mayAllowAlways(q)
 		reply.Allow, reply.Always = choice == allowOnce || always, always
 	case q.Kind == agent.AskForm && able.form, q.Kind == agent.AskURL && able.url:
 		reply.Allow, reply.Content, err = a.elicit(ctx, call, q)
@@ -110,6 +110,11 @@ func (a *acpSession) elicit(ctx context.Context, call string, q agent.Question) 
 	return true, content, nil
 }
 
+// mayAllowAlways reports whether a yes can count for the whole session.
+func mayAllowAlways(q agent.Question) bool {
+	return q.Kind == agent.AskApproval || q.Kind == agent.AskScript
+}
+
 // askPermission asks the person, and returns the ID of the chosen option; empty if none was chosen.
 func (a *acpSession) askPermission(ctx context.Context, call string, q agent.Question) (string, error) {
 	title := safetext.Exact(q.Tool)
@@ -119,16 +124,21 @@ func (a *acpSession) askPermission(ctx context.Context, call string, q agent.Que
 	if q.Kind == agent.AskSampling {
 		title = "answer of the model for the server " + safetext.Exact(q.Server)
 	}
+	kind := ""
 	options := []permissionOption{{allowOnce, "Allow once", allowOnce}}
-	if q.Kind != agent.AskSampling {
+	if mayAllowAlways(q) {
 		options = append(options, permissionOption{allowAlways, "Allow in this session", allowAlways})
 	}
 	options = append(options, permissionOption{rejectOnce, "Refuse", rejectOnce})
+	if q.Kind == agent.AskPlan {
+		title, kind = "Carry out this plan?", "switch_mode"
+		options = []permissionOption{{allowOnce, "Carry it out", allowOnce}, {rejectOnce, "Keep planning", rejectOnce}}
+	}
 	raw, err := a.server.request(ctx, "session/request_permission", struct {
 		Session string             `json:"sessionId"`
 		Call    sessionUpdate      `json:"toolCall"`
 		Options []permissionOption `json:"options"`
-	}{a.id, sessionUpdate{Call: call, Title: title, Status: "pending", Input: inputOf(q.Arguments),
+	}{a.id, sessionUpdate{Call: call, Title: title, Kind: kind, Status: "pending", Input: inputOf(q.Arguments),
 		Content: append(toolText(questionText(q)), ownChanges(q, a.dir)...)}, options})
 	if err != nil {
 		return "", err

@@ -1,10 +1,12 @@
 package agentrpc_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
 )
 
 // TestACPElicitation has a client that can ask a person for values and to open a page.
@@ -94,5 +96,30 @@ func TestACPWithoutCapabilities(t *testing.T) {
 		if got := c.next(); !strings.Contains(got, `"protocolVersion":1`) {
 			t.Errorf("%s: %s", params, got)
 		}
+	}
+}
+
+// TestACPPlan shows a plan to the person. A yes ends the plan mode, which the client is told.
+func TestACPPlan(t *testing.T) {
+	for choice, mode := range map[string]agent.PermissionMode{"allow_once": agent.AskFirst, "reject_once": agent.PlanOnly, "allow_always": agent.PlanOnly} {
+		t.Run(choice, func(t *testing.T) {
+			c, _ := acp(t, calls("ask_plan", `{}`), says("done", drawbridge.StopEnd))
+			id := c.openACP()
+			c.send(`{"jsonrpc":"2.0","id":7,"method":"session/set_mode","params":{"sessionId":%q,"modeId":"plan"}}`, id)
+			c.until(`"id":7`)
+			c.prompt(1, id, `{"type":"text","text":"p"}`)
+			asked := c.until("session/request_permission")
+			if !strings.Contains(asked, `please`) || !strings.Contains(asked, `"kind":"switch_mode"`) || strings.Contains(asked, "allow_always") {
+				t.Error(asked)
+			}
+			c.send(`{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, choice)
+			if mode == agent.AskFirst {
+				c.until(`"sessionUpdate":"current_mode_update","currentModeId":"default"`)
+			}
+			if got := c.until(`"status":"completed"`); !strings.Contains(got, "allow="+strconv.FormatBool(mode == agent.AskFirst)) {
+				t.Error(got)
+			}
+			c.until("end_turn")
+		})
 	}
 }

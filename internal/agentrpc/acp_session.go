@@ -248,6 +248,9 @@ func (a *acpSession) event(ctx context.Context, e agent.Event, questions *sync.W
 		a.showUsage()
 	case agent.Condensed:
 		a.say("(old turns were replaced by a summary)")
+	case agent.ModeChanged:
+		a.update(sessionUpdate{Update: "current_mode_update", Mode: string(e.Mode)})
+		a.update(sessionUpdate{Update: "config_option_update", Options: a.options()})
 	case agent.Notice:
 		a.say(e.Text)
 	}

@@ -22,7 +22,7 @@ var signalNames = map[agent.EventKind]string{
 	agent.RunStarted: "start", agent.TurnStarted: "turn_start", agent.TextDelta: "text", agent.ThinkingDelta: "thinking",
 	agent.ModelRetried: "retry", agent.ToolStarted: "tool_start", agent.ToolProgress: "tool_progress",
 	agent.ToolAsked: "ask", agent.ToolFinished: "tool_end", agent.TurnFinished: "turn_end", agent.Condensed: "condensed",
-	agent.Notice: "notice", agent.RunFinished: "end",
+	agent.ModeChanged: "mode", agent.Notice: "notice", agent.RunFinished: "end",
 }
 
 // A signalBody has the facts of one signal.
@@ -41,6 +41,7 @@ type signalBody struct {
 	Elapsed   int64                  `json:"elapsedMs,omitempty"`
 	Usage     *drawbridge.ModelUsage `json:"usage,omitempty"`
 	Outcome   agent.Outcome          `json:"outcome,omitempty"`
+	Mode      agent.PermissionMode   `json:"mode,omitempty"`
 	Err       string                 `json:"error,omitempty"`
 }
 
@@ -52,7 +53,7 @@ func (l *link) signal(ctx context.Context, e agent.Event, s *agent.Session, ques
 	}
 	body := signalBody{Session: e.Session, Agent: e.Agent, Turn: e.Turn, Text: e.Text, Model: e.Model,
 		Progress: e.Progress, Question: e.Question, Elapsed: e.Elapsed.Milliseconds(), Usage: e.Usage, Outcome: e.Outcome,
-		Err: e.Err}
+		Mode: e.Mode, Err: e.Err}
 	if e.Call != nil {
 		body.Call, body.Tool = e.Call.ID, string(e.Call.Name)
 		if raw, ok := inputOf(e.Call.Arguments).(json.RawMessage); ok {

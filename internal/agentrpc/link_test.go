@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
 )
 
 func TestLinkSubmit(t *testing.T) {
@@ -123,6 +124,20 @@ func TestLinkQuestions(t *testing.T) {
 	if n := len(host.tools.answers); n != 2 || host.tools.answers[1].Allow {
 		t.Errorf("the answers are %v", host.tools.answers)
 	}
+}
+
+// TestLinkPlan shows a plan to the client, and signals the mode after a yes.
+func TestLinkPlan(t *testing.T) {
+	c := serveLink(t, &scriptedHost{mode: agent.PlanOnly}, calls("ask_plan", `{}`), says("done", drawbridge.StopEnd))
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"submit","params":{"input":"a"}}`)
+	if got := c.until(`"name":"ask"`); !strings.Contains(got, `"kind":"plan"`) || !strings.Contains(got, `"message":"please"`) {
+		t.Errorf("the question is %s", got)
+	}
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"answer","params":{"id":"q1","allow":true}}`)
+	if got := c.until(`"name":"mode"`); !strings.Contains(got, `"mode":"default"`) {
+		t.Error(got)
+	}
+	c.until(`"id":1,`)
 }
 
 func TestLinkCompletesItsInput(t *testing.T) {

@@ -103,7 +103,7 @@ func (t *scriptedTools) Brief(context.Context, agent.Identity) (agent.Briefing, 
 
 func (t *scriptedTools) Select(context.Context, agent.Identity, string, []drawbridge.CardName) (
 	all []drawbridge.ToolDefinition, err error) {
-	names := []string{"read", "ask_approval", "ask_script", "ask_form", "ask_url", "ask_sampling"}
+	names := []string{"read", "ask_approval", "ask_script", "ask_form", "ask_url", "ask_sampling", "ask_plan"}
 	for _, name := range append(names, slices.Sorted(maps.Keys(t.results))...) {
 		all = append(all, drawbridge.ToolDefinition{Name: drawbridge.CardName(name), InputSchema: json.RawMessage(`{}`)})
 	}
@@ -297,9 +297,14 @@ func serveACP(t *testing.T, host *scriptedHost, answers ...drawbridge.ModelRespo
 
 func link(t *testing.T, answers ...drawbridge.ModelResponse) (*client, *scriptedHost) {
 	host := &scriptedHost{}
+	return serveLink(t, host, answers...), host
+}
+
+// serveLink serves the link with a host.
+func serveLink(t *testing.T, host *scriptedHost, answers ...drawbridge.ModelResponse) *client {
 	return serve(t, host, func(ctx context.Context, p agentrpc.Pipes, h agentrpc.Host) error {
 		return agentrpc.ServeLink(ctx, p, h, agentrpc.Opening{})
-	}, answers...), host
+	}, answers...)
 }
 
 func (c *client) send(format string, args ...any) {

@@ -78,6 +78,13 @@ func (a *app) printAnswer(ctx context.Context, s *agent.Session, prompt []drawbr
 
 // denyUnasked answers a question that no person can be asked with no.
 func (a *app) denyUnasked(ctx context.Context, s *agent.Session, q agent.Question) {
+	if q.Kind == agent.AskPlan {
+		safetext.Fprintf(a.Err, "the plan was not approved: with --print, no person is asked. --permission-mode default, acceptEdits or bypass lets the model act.\n")
+		if err := s.Answer(ctx, agent.Answer{ID: q.ID, Reason: "with --print, no person can be asked"}); err != nil {
+			safetext.Fprintf(a.Err, "answer the question: %v\n", err)
+		}
+		return
+	}
 	what := q.Tool
 	if q.Kind != agent.AskApproval && q.Kind != agent.AskScript {
 		what = "the question of " + q.Server

@@ -178,6 +178,28 @@ func TestOnePrompt(t *testing.T) {
 	}
 }
 
+// TestPlanWithPrint has a model present a plan where no person can be asked: it is refused, and the model learns why.
+func TestPlanWithPrint(t *testing.T) {
+	for _, place := range []string{"own", "hub"} {
+		t.Run(place, func(t *testing.T) {
+			d := newDesk(t)
+			agentHome(t, d.home).answersWith(func(role, text string) (answer, tool, arguments string) {
+				if role == "user" {
+					return "", "exit_plan_mode", `{"plan":"1. Write."}`
+				}
+				return "the answer to: " + text, "", ""
+			})
+			if place == "hub" {
+				d.startHub()
+			}
+			out, stderr := d.run(0, "-p", "--permission-mode", "plan", "make a plan")
+			if !strings.Contains(out, "not approved: with --print, no person can be asked") || !strings.Contains(stderr, "the plan was not approved: with --print") {
+				t.Errorf("%q %q", out, stderr)
+			}
+		})
+	}
+}
+
 // TestPromptsThatCannotRun have an error that says what to do.
 func TestPromptsThatCannotRun(t *testing.T) {
 	d := newDesk(t)

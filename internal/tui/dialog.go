@@ -50,7 +50,8 @@ func (m *model) ask(e agent.Event) {
 }
 
 func newDialog(e agent.Event) *dialog {
-	d := &dialog{q: *e.Question, agent: e.Agent, call: e.Call.ID}
+	// A plan is shown in full: it is decided on as a whole.
+	d := &dialog{q: *e.Question, agent: e.Agent, call: e.Call.ID, all: e.Question.Kind == agent.AskPlan}
 	if d.q.Kind == agent.AskForm {
 		d.form = newForm(d.q.Arguments)
 	}
@@ -245,6 +246,8 @@ func (d *dialog) subject() string {
 		return "the page that " + safetext.Quote(d.q.Server) + " asks for"
 	case agent.AskSampling:
 		return "the request of " + safetext.Quote(d.q.Server) + " to the model"
+	case agent.AskPlan:
+		return "the plan"
 	}
 	return "the form of " + safetext.Quote(d.q.Server)
 }
@@ -264,6 +267,8 @@ func (d *dialog) title() string {
 		return "The server " + server + " asks you to open a web page. Its text is not verified."
 	case agent.AskSampling:
 		return "The server " + server + " asks for an answer of your model. Its text is not verified."
+	case agent.AskPlan:
+		return "Carry out this plan? A yes ends the plan mode."
 	}
 	return "The server " + server + " asks for values. Its text is not verified."
 }
@@ -277,14 +282,14 @@ func (d *dialog) body(t *transcript) (lines []string) {
 	if d.agent != "" {
 		text("Agent "+d.agent, dimStyle)
 	}
-	if d.q.Tool != "" {
+	if d.q.Tool != "" && d.q.Kind != agent.AskPlan {
 		what := safetext.Exact(d.q.Tool)
 		if d.q.Server != "" {
 			what += " of the server " + safetext.Quote(d.q.Server)
 		}
 		text(what, boldStyle)
 	}
-	if d.q.Reason != "" {
+	if d.q.Reason != "" && d.q.Kind != agent.AskPlan {
 		text(safetext.Text(d.q.Reason), dimStyle)
 	}
 	if d.q.URL != "" {
@@ -333,6 +338,8 @@ func (d *dialog) keys(batch int) string {
 		return "y after you have opened it · n decline · Esc later"
 	case agent.AskSampling:
 		return "y let the model answer · n decline · e everything · Esc later"
+	case agent.AskPlan:
+		return "y carry it out · n keep planning · e fold · Esc later"
 	}
 	return "Tab next · Enter send · Space choose · Esc decline"
 }

@@ -180,6 +180,23 @@ func TestSampling(t *testing.T) {
 	x.shows("allow=true", "the model's answer", "Done.")
 }
 
+// TestPlan shows a long plan in full, and asks for a yes or a no only.
+func TestPlan(t *testing.T) {
+	plan := strings.Repeat("- a step\n", 15) + "- the last \x1b[31mstep"
+	x := open(t, 80, 40, Options{Session: newSession(t, &script{answers: []answer{
+		says("", call("c1", "exit_plan_mode", `{}`)), says("Done."),
+	}}, asking(func(drawbridge.ToolCall) agent.Question {
+		return agent.Question{ID: "q1", Kind: agent.AskPlan, Tool: "exit_plan_mode", Message: plan}
+	}))})
+	x.press("Plan\r")
+	x.shows("Carry out this plan?", "the last", "y carry it out")
+	x.pass(time.Second)
+	x.press("a")
+	x.shows("Carry out this plan?")
+	x.press("y")
+	x.shows("allow=true always=false", "Done.")
+}
+
 func TestPaletteAndCompletion(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"alpha.go", "also.txt", "beta.go", ".hidden"} {

@@ -82,7 +82,7 @@ func TestHostileEvents(t *testing.T) {
 		assertSafe(t, "unfolded", tr.unfold())
 		assertSafe(t, "pane", tr.pane(100))
 		for _, kind := range []agent.QuestionKind{agent.AskApproval, agent.AskScript, agent.AskForm, agent.AskURL,
-			agent.AskSampling} {
+			agent.AskSampling, agent.AskPlan} {
 			q.Kind = kind
 			d := newDialog(agent.Event{Call: &c, Question: &q})
 			assertSafe(t, "question", append(d.body(tr), d.title(), d.subject()))

@@ -364,6 +364,8 @@ func (u *plainUI) showQuestion() {
 	}
 	answers := "Type y for once, a for this session, n to deny."
 	switch d.q.Kind {
+	case agent.AskPlan:
+		answers = "Type y to carry it out, n to keep planning."
 	case agent.AskURL, agent.AskSampling, askCommand:
 		answers = "Type y to agree, n to decline."
 	case agent.AskApproval:
