@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -163,4 +164,70 @@ func TestBudgetOfAResumedSession(t *testing.T) {
 		t.Errorf("used %+v", used)
 	}
 	run(t, s, "y", agent.OverBudget)
+}
+
+// TestBudgetOfCallsWithinCalls has a call that makes others: each is taken from the budget before, and none is made when
+// the budget is used up or the history cannot be written.
+func TestBudgetOfCallsWithinCalls(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		calls    int64
+		breaks   bool
+		made     int
+		used     int64
+		refusals string
+	}{
+		{"no limit", 0, false, 5, 6, ""},
+		{"enough", 6, false, 5, 6, ""},
+		{"too few", 3, false, 2, 3, "budget: the limit of 3 calls of tools is reached"},
+		{"broken history", 6, true, 0, 1, "write the history: the disk is full"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tools, made := &box{}, 0
+			history := &fullHistory{History: agent.NewMemoryHistory(), full: tt.breaks}
+			tools.call = func(ctx context.Context, who agent.Identity, _ drawbridge.ToolCall, update func(agent.CallUpdate)) (agent.CallOutcome, error) {
+				out := textOutcome("")
+				for i := range 5 {
+					id := strconv.Itoa(i)
+					if who.CallsLimited {
+						a, err := tools.ask(ctx, id, update, agent.CallUpdate{Reserve: &agent.CallReservation{ID: id, Tool: "inner"}})
+						if err != nil || !a.Allow {
+							if a.Reason != tt.refusals {
+								t.Errorf("refused: %q, %v", a.Reason, err)
+							}
+							continue
+						}
+					} else {
+						out.ScriptCalls++
+					}
+					made++
+				}
+				return out, nil
+			}
+			budget := agent.NewBudget(agent.Amount{Calls: tt.calls})
+			s := open(t, agent.Options{Model: answers(calls("echo"), says("x")), Tools: tools, History: history, Budget: budget})
+			run(t, s, "go", agent.Completed)
+			if used := budget.Used().Calls; made != tt.made || used != tt.used {
+				t.Errorf("%d calls were made, %d are counted", made, used)
+			}
+			again := agent.NewBudget(agent.Amount{Calls: 100})
+			open(t, agent.Options{Model: answers(), History: history, Budget: again})
+			if used := again.Used().Calls; used != tt.used {
+				t.Errorf("the resumed session counts %d calls", used)
+			}
+		})
+	}
+}
+
+// A fullHistory refuses the entries of calls within calls.
+type fullHistory struct {
+	agent.History
+	full bool
+}
+
+func (h *fullHistory) Append(ctx context.Context, e agent.Entry) error {
+	if h.full && e.Kind == agent.ScriptCallEntry {
+		return errors.New("the disk is full")
+	}
+	return h.History.Append(ctx, e)
 }

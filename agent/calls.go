@@ -86,6 +86,7 @@ func (c *conversation) callTool(ctx context.Context, t turn, call drawbridge.Too
 	updates.ctx, updates.cancel = context.WithCancel(ctx)
 	outcome, err := c.s.tools.Call(ctx, c.identity(), call, updates.receive)
 	updates.close()
+	c.s.budget.Add(Amount{Calls: outcome.ScriptCalls})
 	result, details, plain := c.s.maker.make(ctx, call, outcome, err)
 	details.Provider = t.provider
 	if n := c.breaker.count(call, plain); n >= warnRepeats {
@@ -178,6 +179,10 @@ func (u *callUpdates) receive(update CallUpdate) {
 		task := *update.Task
 		u.tasks.Go(func() { u.c.runTask(u.ctx, u.entry, task) })
 	}
+	if r := update.Reserve; r != nil {
+		reservation := *r
+		u.tasks.Go(func() { u.reserve(reservation) })
+	}
 	if q := update.Question; q != nil && (q.Kind == AskSampling || q.Kind == AskPlan) {
 		u.questions = append(u.questions, q.ID)
 		u.c.s.keepQuestion(keptQuestion{*q, u.c, u.events})
@@ -188,6 +193,25 @@ func (u *callUpdates) receive(update CallUpdate) {
 	}
 	if update.Question != nil {
 		u.c.emit(Event{Kind: ToolAsked, Call: &u.call, Question: update.Question})
+	}
+}
+
+// reserve takes one call from the budget for a call that this call makes, and answers whether it may be made.
+func (u *callUpdates) reserve(r CallReservation) {
+	answer := Answer{ID: r.ID}
+	reservation, err := u.c.s.budget.Reserve(Amount{Calls: 1})
+	if err == nil {
+		_, err = u.c.append(u.ctx, Entry{Kind: ScriptCallEntry, Call: &drawbridge.ToolCall{ID: u.call.ID, Name: r.Tool}})
+		if err == nil {
+			reservation.Commit(Amount{Calls: 1})
+		}
+		reservation.Release() // does nothing after Commit
+	}
+	if answer.Allow = err == nil; err != nil {
+		answer.Reason = err.Error()
+	}
+	if err := u.c.s.tools.Answer(u.ctx, answer); err != nil && u.ctx.Err() == nil {
+		u.c.emitTo(u.events, Event{Kind: Notice, Text: fmt.Sprintf("answer a call of a script: %v", err)})
 	}
 }
 

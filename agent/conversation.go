@@ -91,7 +91,8 @@ func (c *conversation) identity() Identity {
 	c.mu.Lock()
 	run := c.runID
 	c.mu.Unlock()
-	return Identity{Session: c.s.history.ID(), Agent: c.path, Run: run, Mode: c.s.mode(), Tools: c.tools, Depth: c.depth}
+	return Identity{Session: c.s.history.ID(), Agent: c.path, Run: run, Mode: c.s.mode(), Tools: c.tools, Depth: c.depth,
+		CallsLimited: c.s.budget.Limits().Calls > 0}
 }
 
 // emit passes on an event of this conversation.

@@ -26,6 +26,9 @@ const (
 	ModelEntry EntryKind = "model"
 	// CallEntry is written before a call is sent. Call, as it is sent.
 	CallEntry EntryKind = "call"
+	// ScriptCallEntry is written before a call makes another call, such as that of a script, if the budget limits calls.
+	// Call is the call that makes it, with the name of the tool that is called.
+	ScriptCallEntry EntryKind = "script_call"
 	// ResultEntry has the result of a call. Result, Details.
 	ResultEntry EntryKind = "result"
 	// SummaryEntry replaces what precedes the entry Keep. Text, Keep, Model, Usage, Cost.

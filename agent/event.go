@@ -76,6 +76,8 @@ type CallDetails struct {
 	Structured json.RawMessage `json:"structured,omitempty"`
 	// Unknown reports that the call was sent and that it is not known whether it took effect.
 	Unknown bool `json:"unknown,omitempty"`
+	// ScriptCalls is the number of calls that the call made, without those that have entries of their own.
+	ScriptCalls int64 `json:"scriptCalls,omitempty"`
 	// Cancelled reports that the run was cancelled before the call ended.
 	Cancelled bool `json:"cancelled,omitempty"`
 }

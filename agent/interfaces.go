@@ -57,6 +57,9 @@ type Identity struct {
 	Tools [][]string
 	// Depth is the number of sub-agents above this one.
 	Depth int
+	// CallsLimited reports that the budget of the session limits calls of tools. Tools then ask before each call that a
+	// call makes; see [CallUpdate.Reserve].
+	CallsLimited bool
 }
 
 // A PermissionMode is what a session may do without asking its person; see [drawbridge.PermissionMode].
@@ -100,6 +103,8 @@ type CallOutcome struct {
 	Server, Tool string
 	// Fenced is true if the text came from outside, so that it must be marked as foreign before the model sees it.
 	Fenced bool
+	// ScriptCalls is the number of calls that the call made, such as those of a script, without a reservation.
+	ScriptCalls int64
 }
 
 // A CallUpdate tells something about a call that runs. One member is set.
@@ -109,6 +114,15 @@ type CallUpdate struct {
 	Question *Question
 	// Task asks the session to run a sub-agent; the call waits for [Tools.Answer].
 	Task *TaskRequest
+	// Reserve asks the session for one call of its budget, such as for a script; the call waits for [Tools.Answer], and
+	// makes the other call only after a yes.
+	Reserve *CallReservation
+}
+
+// A CallReservation asks for one call that another call makes.
+type CallReservation struct {
+	ID   string
+	Tool drawbridge.CardName
 }
 
 // Progress is how far a call is. Total is 0 if it is not known.
@@ -152,7 +166,7 @@ type Question struct {
 	URL string `json:"url,omitempty"`
 }
 
-// An Answer answers a Question or a TaskRequest.
+// An Answer answers a Question, a TaskRequest or a CallReservation.
 type Answer struct {
 	ID string `json:"id"`
 	// Allow reports the person's yes. Always asks for a grant for equal calls in this session.
@@ -161,7 +175,7 @@ type Answer struct {
 	// Content is the content of a form, or the result of a sampling request, of a task or of a plan; see [TaskReport]
 	// and [PlanReport].
 	Content json.RawMessage `json:"content,omitempty"`
-	// Reason says to the model why the answer to AskPlan is no.
+	// Reason says why the answer to AskPlan or to a CallReservation is no.
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -83,7 +83,12 @@ func (r *replay) add(e Entry) {
 			r.open[e.Agent] = map[string]Entry{}
 		}
 		r.open[e.Agent][e.Call.ID] = e
+	case e.Kind == ScriptCallEntry:
+		r.calls++
 	case e.Kind == ResultEntry && e.Result != nil:
+		if e.Details != nil {
+			r.calls += e.Details.ScriptCalls
+		}
 		delete(r.open[e.Agent], e.Result.CallID)
 	}
 }

@@ -286,7 +286,9 @@ func TestMayCall(t *testing.T) {
 		{[][]string{{"a*b*c"}}, "abbc", true},
 		{[][]string{{"a*b*c"}}, "acb", false},
 		{[][]string{{"**"}}, "", true},
-		{[][]string{{"[a]"}}, "a", false},
+		{[][]string{{"[a]"}}, "a", true},
+		{[][]string{{"[a"}}, "[a", false},
+		{[][]string{{"a"}, nil}, "a", false},
 	} {
 		if got := (agent.Identity{Tools: tt.patterns}).MayCall(tt.name); got != tt.want {
 			t.Errorf("%v allow %q: %t", tt.patterns, tt.name, got)

@@ -5,11 +5,13 @@ import (
 	_ "embed" // the descriptions
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 var (
@@ -29,8 +31,15 @@ var (
 
 // A Delegate lets another agent carry out a task.
 type Delegate interface {
-	// RunTask lets the agent work towards an objective for the caller of call, and returns the agent's report.
-	RunTask(ctx context.Context, call drawbridge.Call, objective string) (report string, err error)
+	// RunTask lets the agent carry out a task for the caller of call, and returns the agent's report.
+	RunTask(ctx context.Context, call drawbridge.Call, task Task) (report string, err error)
+}
+
+// A Task is what another agent carries out.
+type Task struct {
+	Objective string
+	// Tools are patterns of the tools that the agent may call; nil means those of the caller. They only narrow.
+	Tools []string
 }
 
 // A SaaSGateway finds and runs actions of connected services.
@@ -170,6 +179,8 @@ func unknownAction(action string, known ...string) ToolError {
 
 type taskInput struct {
 	Objective string `json:"objective" jsonschema:"The task, and everything that the agent must know for it."`
+	// Tools only narrow: the agent has no tool that its caller has not.
+	Tools []string `json:"tools,omitempty" jsonschema:"Patterns of the tools that the agent may call, such as github__*; absent for all."`
 }
 
 type taskOutput struct {
@@ -194,7 +205,12 @@ func newTaskCard(c deck.Context) (drawbridge.Card, error) {
 		case delegate == nil:
 			return Answer[taskOutput]{Text: "No agent is connected that could carry out tasks.", IsError: true}, nil
 		}
-		report, err := delegate.RunTask(ctx, call, in.Objective)
+		for _, pattern := range in.Tools {
+			if _, err := path.Match(pattern, ""); err != nil {
+				return Answer[taskOutput]{}, ToolError("The pattern " + safetext.Quote(pattern) + " is not valid.")
+			}
+		}
+		report, err := delegate.RunTask(ctx, call, Task{in.Objective, in.Tools})
 		return Answer[taskOutput]{Text: report, Value: taskOutput{true, report}}, err
 	}), nil
 }

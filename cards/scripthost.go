@@ -99,6 +99,11 @@ func newScriptHost(tools ScriptTools, run drawbridge.Call, spec drawbridge.Spec,
 	input json.RawMessage) *scriptHost {
 	call := run
 	call.Caller.StartedBy, call.Caller.Kind = run.Caller.Kind, drawbridge.Sandbox
+	if rights := run.Caller.Agent; rights != nil && len(in.Tools) > 0 {
+		narrowed := *rights
+		narrowed.Tools = append(slices.Clone(rights.Tools), in.Tools)
+		call.Caller.Agent = &narrowed
+	}
 	return &scriptHost{tools: tools, run: run, spec: spec, code: in.Code, input: input, call: call, patterns: in.Tools,
 		found: map[string]drawbridge.CardName{}, pending: map[string]*collectedCall{},
 		allowed: map[drawbridge.CardName]int{}, sources: map[drawbridge.CardName]bool{}}
@@ -182,6 +187,9 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	if !ok {
 		return sandbox.Reply{Err: h.unknownTool(c.Name)}
 	}
+	if err := h.countCall(ctx, name); err != nil {
+		return sandbox.Reply{Err: err}
+	}
 	h.notifyProgress(ctx, "call "+string(name))
 	call := h.call
 	call.Method = mcp.MethodToolsCall
@@ -211,6 +219,22 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	id := strconv.Itoa(h.nextID)
 	h.pending[id] = collected
 	return sandbox.Reply{Pending: id, Tool: string(name)}
+}
+
+// countCall takes a call from the budget of the session that started the script. The script of an agent whose session
+// does not answer makes no calls.
+func (h *scriptHost) countCall(ctx context.Context, name drawbridge.CardName) error {
+	if h.run.Caller.Agent == nil {
+		return nil
+	}
+	err := errors.New("the session of the agent does not count calls")
+	if counter, ok := h.run.Peer.(deck.CallCounter); ok {
+		err = counter.CountCall(ctx, name)
+	}
+	if err == nil {
+		return nil
+	}
+	return &sandbox.CallError{Code: string(drawbridge.PolicyBlocked), Message: "the call was not made: " + err.Error()}
 }
 
 // Repeat implements [sandbox.Repeater]. Whether the earlier result was foreign text is not recorded, so it counts as such.

@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/cards"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
 // An agentDelegate passes what Drawbridge's own cards want from the session of an agent on to it. Servers and scripts
@@ -22,13 +23,13 @@ var (
 )
 
 // RunTask implements [cards.Delegate].
-func (agentDelegate) RunTask(ctx context.Context, call drawbridge.Call, objective string) (string, error) {
+func (agentDelegate) RunTask(ctx context.Context, call drawbridge.Call, t cards.Task) (string, error) {
 	peer, ok := call.Peer.(*agentPeer)
 	if !ok {
 		return "", &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "delegate the task",
 			Err: errors.New("only an agent of Drawbridge can delegate a task")}
 	}
-	task := agent.TaskRequest{ID: newQuestionID(), Objective: objective}
+	task := agent.TaskRequest{ID: newQuestionID(), Objective: t.Objective, Tools: t.Tools}
 	answer, err := peer.tools.ask(ctx, task.ID, func() { peer.update(agent.CallUpdate{Task: &task}) })
 	if err != nil {
 		return "", err
@@ -67,4 +68,23 @@ func (agentDelegate) ApprovePlan(ctx context.Context, call drawbridge.Call, plan
 		return false, "", fmt.Errorf("read the answer to the plan: %w", err)
 	}
 	return true, "The person approved the plan, and the plan mode has ended. Carry out the plan.\n" + report.Note, nil
+}
+
+var _ deck.CallCounter = (*agentPeer)(nil)
+
+// CountCall implements [deck.CallCounter]. If the session limits calls, it is asked first.
+func (p *agentPeer) CountCall(ctx context.Context, tool drawbridge.CardName) error {
+	if !p.who.CallsLimited {
+		p.scriptCalls.Add(1)
+		return nil
+	}
+	r := agent.CallReservation{ID: newQuestionID(), Tool: tool}
+	answer, err := p.tools.ask(ctx, r.ID, func() { p.update(agent.CallUpdate{Reserve: &r}) })
+	switch {
+	case err != nil:
+		return err
+	case !answer.Allow:
+		return errors.New(cmp.Or(answer.Reason, "the session refused it"))
+	}
+	return nil
 }

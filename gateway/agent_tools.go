@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -179,7 +180,7 @@ func (t *AgentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 	}
 	peer.server = out.Server
 	result, err := t.g.deck.Call(ctx, drawbridge.Call{Caller: caller, Params: params, Peer: peer})
-	out.Result = result
+	out.Result, out.ScriptCalls = result, peer.scriptCalls.Load()
 	return out, err
 }
 
@@ -239,6 +240,8 @@ type agentPeer struct {
 	call   drawbridge.ToolCall
 	server string // that offers the tool
 	update func(agent.CallUpdate)
+	// scriptCalls counts the calls of a script that were made without a reservation.
+	scriptCalls atomic.Int64
 }
 
 var (

@@ -163,7 +163,7 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 		Transport: string(e.call.Caller.Transport),
 		Caller: Caller{
 			Kind: c.Kind.String(), Principal: c.Principal, Client: who.client, Session: who.session,
-			Thread: c.Thread, Run: c.Run,
+			Thread: c.Thread, Run: c.Run, Rights: rightsOf(c.Agent),
 		},
 		ViaCard: e.viaCard,
 	}
@@ -174,6 +174,30 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	r.Approval, r.By = e.approval, e.by
 	r.Rewritten = strings.Join(e.rewritings, "; ")
 	return r
+}
+
+// rightsOf returns the rights of an agent as they are recorded; empty without an agent. Of rights that are too long for a
+// record, the SHA-256 of the whole text is recorded.
+func rightsOf(r *drawbridge.AgentRights) string {
+	if r == nil {
+		return ""
+	}
+	recorded := struct {
+		Mode     drawbridge.PermissionMode `json:"mode"`
+		Tools    [][]string                `json:"tools,omitzero"`
+		OwnTools []string                  `json:"ownTools,omitzero"`
+		Digest   string                    `json:"sha256,omitzero"`
+	}{Mode: r.Mode, Tools: r.Tools, OwnTools: r.OwnTools}
+	text, err := json.Marshal(recorded)
+	if err == nil && len(text) > maxText {
+		sum := sha256.Sum256(text)
+		recorded.Tools, recorded.OwnTools, recorded.Digest = nil, nil, hex.EncodeToString(sum[:])
+		text, err = json.Marshal(recorded)
+	}
+	if err != nil {
+		return "" // texts always have a JSON form
+	}
+	return string(text)
 }
 
 // End records the outcome of the call and returns the error for the caller. That is err, if the record is written. If

@@ -76,6 +76,9 @@ type Caller struct {
 	// Thread and Run identify the agent's thread and run in which the call was made.
 	Thread string `json:"thread,omitzero"`
 	Run    string `json:"run,omitzero"`
+	// Rights are the rights that the agent's session left to the caller, as the text of a JSON object; see
+	// [drawbridge.AgentRights].
+	Rights string `json:"rights,omitzero"`
 }
 
 // A Record is one record of the audit, encoded as one line of JSON. Empty members are omitted.
@@ -170,6 +173,7 @@ func (w *recordWriter) appendCaller(c *Caller) {
 	w.appendText(`,"session":`, c.Session)
 	w.appendText(`,"thread":`, c.Thread)
 	w.appendText(`,"run":`, c.Run)
+	w.appendRedactedText(`,"rights":`, c.Rights)
 	if len(w.dst) == start {
 		w.dst = w.dst[:before]
 		return

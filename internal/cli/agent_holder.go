@@ -46,8 +46,8 @@ func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpen
 	if o.Thinking == "" {
 		o.Thinking = models.Thinking()
 	}
-	if f.maxCost > 0 {
-		o.Budget = agent.NewBudget(agent.Amount{Dollars: f.maxCost})
+	if f.maxCost > 0 || f.maxCalls > 0 {
+		o.Budget = agent.NewBudget(agent.Amount{Dollars: max(f.maxCost, 0), Calls: max(f.maxCalls, 0)})
 	}
 	return openTools(ctx, history.ID(), gateway.AgentOptions{Dir: a.Dir, OwnTools: f.tools, Elicitation: f.elicitation,
 		Sampling: !f.print || f.interactive}, func(ctx context.Context, tools agent.Tools) error {

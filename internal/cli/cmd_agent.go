@@ -36,6 +36,7 @@ type agentFlags struct {
 	tools                                                []string
 	maxTurns                                             int
 	maxCost                                              float64
+	maxCalls                                             int64
 }
 
 // addAgentFlags adds the flags of the root command.
@@ -67,6 +68,7 @@ func addSessionFlags(cmd *cobra.Command, f *agentFlags) {
 	flags.StringSliceVar(&f.tools, "tools", nil, "only these of Drawbridge's own tools (a list with commas)")
 	flags.BoolVar(&f.noTools, "no-tools", false, "no tools at all")
 	flags.IntVar(&f.maxTurns, "max-turns", 0, "maximum number of answers of the model for a prompt (default 200)")
+	flags.Int64Var(&f.maxCalls, "max-calls", 0, "maximum `NUMBER` of calls of tools in each session, with those of sub-agents and scripts")
 	flags.Float64Var(&f.maxCost, "max-cost", 0, "maximum cost of each session in US `DOLLARS`")
 	addOwnFlag(cmd, &f.own)
 }

@@ -67,7 +67,7 @@ func unansweredFault(r command.Request, why error, next string) error {
 		step += " " + name
 	}
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: step, Err: why, Next: next,
-		Ambiguous: r.Method == mcp.MethodToolsCall}
+		Ambiguous: r.Method == mcp.MethodToolsCall || r.Method == command.MethodAgentCall}
 }
 
 // isUnknownVerb reports whether err is the error with which a hub of an older release refuses a verb that it does not
