@@ -18,11 +18,12 @@ type conversation struct {
 	tools [][]string
 
 	// The fields below belong to the goroutine that runs the conversation. about is the text that tools are selected
-	// for, and known are the names of the tools that the model has seen.
+	// for, known are the names of the tools that the model has seen, and deferred those that it can search for itself.
 	events       *emitter
 	about        string
 	instructions string
 	known        []drawbridge.CardName
+	deferred     []drawbridge.CardName
 	breaker      loopBreaker
 
 	// mu guards the fields below. head is the last entry. digest says what the recorded instructions were made of. fixed

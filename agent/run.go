@@ -260,6 +260,9 @@ func (c *conversation) selectTools(ctx context.Context, info drawbridge.ModelInf
 	if err != nil {
 		return nil, nil, fmt.Errorf("select the tools: %w", err)
 	}
+	// A model that searches for tools itself sees the tools of the first turn; later ones are found, so that the request
+	// begins with the bytes of the request before.
+	finds := info.DeferredTools && len(c.known) > 0
 	byName := make(map[drawbridge.CardName]drawbridge.ToolDefinition, len(selected))
 	var fresh []drawbridge.CardName
 	seen := make(map[drawbridge.CardName]bool, len(c.known))
@@ -270,10 +273,14 @@ func (c *conversation) selectTools(ctx context.Context, info drawbridge.ModelInf
 		if _, twice := byName[t.Name]; twice || !who.MayCall(t.Name) {
 			continue
 		}
+		t.Deferred = !seen[t.Name] && (t.Deferred || finds) || t.Deferred && !info.DeferredTools
 		byName[t.Name] = t
 		offered = append(offered, t.Name)
-		if (info.DeferredTools || !t.Deferred) && !seen[t.Name] {
+		switch {
+		case !t.Deferred && !seen[t.Name]:
 			fresh = append(fresh, t.Name)
+		case t.Deferred && info.DeferredTools && !slices.Contains(c.deferred, t.Name):
+			c.deferred = append(c.deferred, t.Name)
 		}
 	}
 	if len(fresh) > 0 {
@@ -282,9 +289,10 @@ func (c *conversation) selectTools(ctx context.Context, info drawbridge.ModelInf
 		}
 		c.known = append(c.known, fresh...)
 	}
-	for _, name := range c.known {
+	for _, name := range slices.Concat(c.known, c.deferred) {
 		if t, ok := byName[name]; ok && (info.DeferredTools || !t.Deferred) {
 			tools = append(tools, t)
+			delete(byName, name) // one that was deferred may be known now
 		}
 	}
 	return tools, offered, nil

@@ -3,6 +3,8 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,4 +137,40 @@ func encoded(t *testing.T, r drawbridge.ModelRequest) string {
 		}
 	}
 	return b.String()
+}
+
+// TestModelThatSearches has a model that searches for tools itself: it is sent all tools, and later ones as deferred and
+// at the end, so that each request begins with the tools of the request before.
+func TestModelThatSearches(t *testing.T) {
+	turn := 0
+	tools := &box{choose: func(_ agent.Identity, _ string, known []drawbridge.CardName) []drawbridge.ToolDefinition {
+		turn++
+		all := definitions("a", "b", "c")
+		all[1].Deferred, all[2].Deferred = turn == 1, turn < 3
+		if turn > 1 {
+			all = append(definitions("new"), all...)
+		}
+		if turn == 3 && !slices.Equal(known, []drawbridge.CardName{"a"}) {
+			t.Errorf("the model knows %q", known)
+		}
+		return all
+	}}
+	model := answers(calls("b"), calls("new"), says("done"))
+	model.info = drawbridge.ModelInfo{Provider: "test", Name: "searches", DeferredTools: true}
+	run(t, open(t, agent.Options{Model: model, Tools: tools}), "x", agent.Completed)
+	var got []string
+	for _, r := range model.requests {
+		var names []string
+		for _, d := range r.Tools {
+			names = append(names, fmt.Sprint(d.Name, " ", d.Deferred))
+		}
+		got = append(got, strings.Join(names, ", "))
+	}
+	want := []string{"a false, b true, c true", "a false, b true, c true, new true", "a false, b true, c true, new true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(tools.made) != 2 {
+		t.Errorf("the calls are %v", tools.made)
+	}
 }

@@ -34,6 +34,8 @@ type ModelProvider struct {
 	DefaultModel string
 	// Timeout is how long a request waits for each next part of the answer.
 	Timeout time.Duration
+	// ToolSearch reports whether the provider's own search for tools is used; nil means where it is known to exist.
+	ToolSearch *bool
 	// Models describes models whose facts the provider does not tell.
 	Models []ModelFacts
 }
@@ -113,6 +115,9 @@ func providerSettingTable() []setting {
 		{providerTable, "timeout", "time", "5m for the first part, 2m for each next one",
 			"how long a request waits for the next part of an answer",
 			func(r *settingsReader, v configfile.Node) error { return readPositiveDuration(&r.provider.Timeout, v) }},
+		{providerTable, "tool_search", "boolean", "true for models that are known to have it, at the provider's own address",
+			"whether the kinds anthropic and openai use the provider's own search for tools; false: find_tools only",
+			func(r *settingsReader, v configfile.Node) error { return readBool(&r.provider.ToolSearch, v) }},
 		{providerTable, "models", "table of tables", "what the provider tells",
 			`facts about single models, by name, such as [models.providers.local.models."qwen3:32b"]`,
 			func(r *settingsReader, v configfile.Node) error { return r.readModelFacts(v) }},

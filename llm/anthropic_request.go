@@ -53,9 +53,11 @@ type anthropicEffort struct {
 }
 
 type anthropicTool struct {
+	Type         string          `json:"type,omitempty"`
 	Name         string          `json:"name"`
 	Description  string          `json:"description,omitempty"`
-	InputSchema  json.RawMessage `json:"input_schema"`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
+	DeferLoading bool            `json:"defer_loading,omitempty"`
 	CacheControl *cacheControl   `json:"cache_control,omitempty"`
 }
 
@@ -105,20 +107,31 @@ type anthropicImage struct {
 func anthropicRequest(m *ChatModel, r drawbridge.ModelRequest) (string, any) {
 	b := anthropicBody{Model: m.info.Name, Stream: true}
 	b.MaxTokens = cmp.Or(r.MaxOutput, min(cmp.Or(m.info.MaxOutput, defaultMaxOutput), maxDefaultOutput))
+	searches := m.searches(r)
+	if searches {
+		b.Tools = []anthropicTool{{Type: anthropicSearchType, Name: anthropicSearchName}}
+	}
+	last := len(b.Tools) - 1 // of the tools that are part of the cached prefix
 	for _, t := range m.tools(r) {
 		b.Tools = append(b.Tools, anthropicTool{Name: wireName(t.Name), Description: t.Description,
-			InputSchema: normaliseSchema(t.InputSchema, schemaDialect{})})
+			InputSchema: normaliseSchema(t.InputSchema, schemaDialect{}), DeferLoading: t.Deferred})
+		if !t.Deferred {
+			last = len(b.Tools) - 1
+		}
 	}
 	ephemeral := &cacheControl{"ephemeral"}
-	if n := len(b.Tools); n > 0 {
-		b.Tools[n-1].CacheControl = ephemeral
+	if last >= 0 {
+		b.Tools[last].CacheControl = ephemeral
 	}
 	if r.Instructions != "" {
 		b.System = []anthropicBlock{{Type: "text", Text: r.Instructions, CacheControl: ephemeral}}
 	}
+	if !searches {
+		r.Messages = withoutSearches(r.Messages)
+	}
 	history := cleanHistory(r.Messages)
 	for _, message := range history {
-		if blocks := m.anthropicBlocks(message); len(blocks) > 0 {
+		if blocks := m.anthropicBlocks(message, r.Tools); len(blocks) > 0 {
 			b.Messages = append(b.Messages, anthropicMessage{message.Role, blocks})
 		}
 	}
@@ -133,8 +146,8 @@ func anthropicRequest(m *ChatModel, r drawbridge.ModelRequest) (string, any) {
 	return "/messages", b
 }
 
-// anthropicBlocks returns the content of a message.
-func (m *ChatModel) anthropicBlocks(message drawbridge.Message) (all []anthropicBlock) {
+// anthropicBlocks returns the content of a message. tools are those of the request.
+func (m *ChatModel) anthropicBlocks(message drawbridge.Message, tools []drawbridge.ToolDefinition) (all []anthropicBlock) {
 	for _, p := range message.Parts {
 		switch {
 		case p.Text != "":
@@ -143,7 +156,7 @@ func (m *ChatModel) anthropicBlocks(message drawbridge.Message) (all []anthropic
 			all = append(all, newAnthropicImage(*p.Image))
 		case p.Thinking != nil:
 			if m.isOwn(p.Thinking.Model) && len(p.Thinking.Provider) > 0 {
-				all = append(all, anthropicBlock{raw: p.Thinking.Provider})
+				all = append(all, anthropicBlock{raw: knownReferences(p.Thinking.Provider, tools)})
 			}
 		case p.ToolCall != nil:
 			all = append(all, anthropicBlock{Type: "tool_use", ID: wireID(p.ToolCall.ID), Name: wireName(p.ToolCall.Name),
@@ -211,7 +224,7 @@ func (m *ChatModel) lacksOwnThinking(history []drawbridge.Message) bool {
 	return slices.ContainsFunc(history[currentTurn(history):], func(message drawbridge.Message) bool {
 		return message.Role == drawbridge.AssistantRole && len(message.ToolCalls()) > 0 &&
 			!slices.ContainsFunc(message.Parts, func(p drawbridge.MessagePart) bool {
-				return p.Thinking != nil && m.isOwn(p.Thinking.Model)
+				return p.Thinking != nil && m.isOwn(p.Thinking.Model) && !isSearchPart(p)
 			})
 	})
 }

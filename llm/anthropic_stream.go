@@ -78,8 +78,11 @@ func (r *anthropicReader) readEvent(data []byte) (bool, error) {
 // startBlock adds the part of a block. Blocks of types that were not asked for are skipped.
 func (r *anthropicReader) startBlock(e anthropicEvent) error {
 	kind := map[string]partKind{"text": textPart, "thinking": thinkingPart, "redacted_thinking": thinkingPart,
-		"tool_use": callPart}
+		"tool_use": callPart, "tool_search_tool_result": searchPart}
 	name := rawjson.GetString(e.Block, "type")
+	if name == "server_tool_use" && rawjson.GetString(e.Block, "name") == anthropicSearchName {
+		kind[name] = searchPart
+	}
 	k, known := kind[name]
 	if !known {
 		return nil
@@ -95,7 +98,7 @@ func (r *anthropicReader) startBlock(e anthropicEvent) error {
 	case "thinking":
 		p.provider = e.Block
 		r.write(p, rawjson.GetString(e.Block, "thinking"))
-	case "redacted_thinking":
+	case "redacted_thinking", "server_tool_use", "tool_search_tool_result":
 		p.provider = e.Block
 	case "tool_use":
 		r.setCall(p, rawjson.GetString(e.Block, "id"), rawjson.GetString(e.Block, "name"))
@@ -145,6 +148,9 @@ func (r *anthropicReader) finish() (drawbridge.ModelResponse, error) {
 		r.stop = drawbridge.StopEnd
 	}
 	for _, p := range r.parts {
+		if p.kind == searchPart && json.Valid([]byte(p.text.String())) {
+			p.provider = rawjson.Apply(p.provider, rawjson.Put(json.RawMessage(p.text.String()), "input"))
+		}
 		if p.kind != thinkingPart || rawjson.GetString(p.provider, "type") != "thinking" {
 			continue
 		}

@@ -33,6 +33,8 @@ const (
 	textPart partKind = iota
 	thinkingPart
 	callPart
+	// searchPart is a part of the provider's own search for tools. Its text is not shown.
+	searchPart
 )
 
 // An answer collects the parts of an answer as they arrive.
@@ -135,6 +137,8 @@ func (a *answer) response() (drawbridge.ModelResponse, error) {
 func (a *answer) part(p *answerPart) (drawbridge.MessagePart, bool) {
 	text := strings.ToValidUTF8(p.text.String(), "\uFFFD")
 	switch p.kind {
+	case searchPart:
+		return drawbridge.MessagePart{Thinking: &drawbridge.Thinking{Provider: p.provider, Model: a.model}}, len(p.provider) > 0
 	case thinkingPart:
 		return drawbridge.MessagePart{Thinking: &drawbridge.Thinking{Text: text, Provider: p.provider, Model: a.model}},
 			text != "" || len(p.provider) > 0

@@ -96,10 +96,10 @@ func (m *ChatModel) mayThink() bool {
 	return true
 }
 
-// tools returns the tools that the model sees. Deferred tools are not sent, since the model could not search for them.
+// tools returns the tools that are sent. Deferred tools are not sent to a model that cannot search for them.
 func (m *ChatModel) tools(r drawbridge.ModelRequest) (all []drawbridge.ToolDefinition) {
 	for _, t := range r.Tools {
-		if !t.Deferred {
+		if !t.Deferred || m.info.DeferredTools {
 			all = append(all, t)
 		}
 	}

@@ -128,7 +128,8 @@ func TestFacts(t *testing.T) {
 		got[name] = one.Info()
 	}
 	want := map[string]drawbridge.ModelInfo{
-		"anthropic/claude-sonnet-5": {Provider: "anthropic", Name: "claude-sonnet-5", Window: 1e6, MaxOutput: 128000, Images: true},
+		"anthropic/claude-sonnet-5": {Provider: "anthropic", Name: "claude-sonnet-5", Window: 1e6, MaxOutput: 128000, Images: true,
+			DeferredTools: true},
 		"openai/gpt-5": {Provider: "openai", Name: "gpt-5", Window: 400000, MaxOutput: 1000, Images: true,
 			Price: drawbridge.ModelPrice{Input: 2}},
 		"openrouter/anthropic/claude-sonnet-5": {Provider: "openrouter", Name: "anthropic/claude-sonnet-5", Window: 1e6,

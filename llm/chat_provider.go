@@ -337,7 +337,7 @@ func (p *chatProvider) model(name string, listed []listedModel) *ChatModel {
 	m.info = drawbridge.ModelInfo{
 		Provider: p.name, Name: name, Window: cmp.Or(set.Window, told.Window, known.Window),
 		MaxOutput: cmp.Or(set.MaxOutput, told.MaxOutput, known.MaxOutput), Images: images == nil || *images,
-		Price: cmp.Or(set.Price, told.Price),
+		Price: cmp.Or(set.Price, told.Price), DeferredTools: p.searchesTools(name),
 	}
 	return m
 }

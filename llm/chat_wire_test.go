@@ -82,6 +82,12 @@ type chatServer struct {
 // serveChat starts a provider of a kind, and opens its models over real HTTP in memory.
 func serveChat(t *testing.T, kind string, todo ...reply) *chatServer {
 	t.Helper()
+	return serveChatWith(t, kind, nil, todo...)
+}
+
+// serveChatWith is serveChat with a setting of the provider's search for tools.
+func serveChatWith(t *testing.T, kind string, toolSearch *bool, todo ...reply) *chatServer {
+	t.Helper()
 	s := &chatServer{t: t, kind: kind, files: chatFiles(t, kind), todo: todo}
 	network := &memoryNet{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: s}
@@ -97,7 +103,7 @@ func serveChat(t *testing.T, kind string, todo ...reply) *chatServer {
 		<-served
 	})
 	models, err := llm.OpenChatModels(llm.ChatOptions{
-		Providers: []config.ModelProvider{{Name: "p", Kind: kind, BaseURL: "http://models.internal",
+		Providers: []config.ModelProvider{{Name: "p", Kind: kind, BaseURL: "http://models.internal", ToolSearch: toolSearch,
 			Key:     config.SecretRef{Parts: []config.ValuePart{{Text: chatKey}}},
 			Headers: []config.SecretHeader{{Name: "X-Team", Value: config.SecretRef{Parts: []config.ValuePart{{Text: "blue"}}}}}}},
 		LookupEnv: func(string) (string, bool) { return "", false }, Transport: transport,

@@ -28,7 +28,7 @@ type responsesBody struct {
 	Model           string              `json:"model"`
 	Instructions    string              `json:"instructions,omitempty"`
 	Input           []any               `json:"input"`
-	Tools           []responsesTool     `json:"tools,omitempty"`
+	Tools           []any               `json:"tools,omitempty"`
 	Store           bool                `json:"store"`
 	Stream          bool                `json:"stream"`
 	Include         []string            `json:"include,omitempty"`
@@ -43,11 +43,17 @@ type responsesReasoning struct {
 }
 
 type responsesTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      bool            `json:"strict"`
+	Type         string          `json:"type"`
+	Name         string          `json:"name"`
+	Description  string          `json:"description,omitempty"`
+	Parameters   json.RawMessage `json:"parameters"`
+	Strict       bool            `json:"strict"`
+	DeferLoading bool            `json:"defer_loading,omitempty"`
+}
+
+// A responsesSearch is the provider's own search for tools, in the list of tools.
+type responsesSearch struct {
+	Type string `json:"type"`
 }
 
 type responsesMessage struct {
@@ -67,6 +73,8 @@ type responsesCall struct {
 	CallID    string `json:"call_id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
+	// Namespace is set in a call of a tool that a search found.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 type responsesResult struct {
@@ -79,9 +87,14 @@ type responsesResult struct {
 func responsesRequest(m *ChatModel, r drawbridge.ModelRequest) (string, any) {
 	b := responsesBody{Model: m.info.Name, Instructions: r.Instructions, Stream: true, Input: []any{},
 		MaxOutputTokens: r.MaxOutput, PromptCacheKey: cacheKey(r.CacheKey)}
+	if m.searches(r) {
+		b.Tools = []any{responsesSearch{openAISearchType}}
+	} else {
+		r.Messages = withoutSearches(r.Messages)
+	}
 	for _, t := range m.tools(r) {
 		b.Tools = append(b.Tools, responsesTool{Type: "function", Name: wireName(t.Name), Description: t.Description,
-			Parameters: normaliseSchema(t.InputSchema, schemaDialect{})})
+			Parameters: normaliseSchema(t.InputSchema, schemaDialect{}), DeferLoading: t.Deferred})
 	}
 	for _, message := range cleanHistory(r.Messages) {
 		b.Input = append(b.Input, m.responsesItems(message)...)
@@ -140,8 +153,12 @@ func (m *ChatModel) responsesItems(message drawbridge.Message) (items []any) {
 			items = append(items, p.Thinking.Provider)
 		case p.ToolCall != nil:
 			flush()
-			items = append(items, responsesCall{"function_call", wireID(p.ToolCall.ID), wireName(p.ToolCall.Name),
-				string(argumentsObject(p.ToolCall.Arguments))})
+			call := responsesCall{Type: "function_call", CallID: wireID(p.ToolCall.ID), Name: wireName(p.ToolCall.Name),
+				Arguments: string(argumentsObject(p.ToolCall.Arguments))}
+			if m.isOwn(p.ToolCall.Model) {
+				call.Namespace = rawjson.GetString(p.ToolCall.Provider, "namespace")
+			}
+			items = append(items, call)
 		case p.ToolResult != nil:
 			flush()
 			items = append(items, newResponsesResult(*p.ToolResult))

@@ -102,7 +102,8 @@ func (r *responsesReader) startItem(index int, item json.RawMessage) error {
 	if r.items[index] != nil {
 		return nil
 	}
-	kinds := map[string]partKind{"message": textPart, "reasoning": thinkingPart, "function_call": callPart}
+	kinds := map[string]partKind{"message": textPart, "reasoning": thinkingPart, "function_call": callPart,
+		"tool_search_call": searchPart, "tool_search_output": searchPart}
 	k, known := kinds[rawjson.GetString(item, "type")]
 	if !known {
 		return nil
@@ -152,7 +153,12 @@ func (r *responsesReader) endItem(index int, item json.RawMessage) error {
 				r.write(p, rawjson.GetString(s, "text"))
 			}
 		}
+	case searchPart:
+		p.provider = searchItem(item)
 	case callPart:
+		if name := rawjson.Get(item, "namespace"); len(name) > 2 && name[0] == '"' {
+			p.provider = rawjson.Apply(nil, rawjson.Put(name, "namespace"))
+		}
 		if whole, ok := rawjson.DecodeString(rawjson.Get(item, "arguments")); ok && whole != "" {
 			p.text.Reset()
 			p.text.WriteString(whole)
