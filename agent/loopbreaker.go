@@ -3,6 +3,7 @@ package agent
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -31,7 +32,7 @@ type repeats struct {
 // count adds a call of this turn with its result, and returns in how many turns in a row it had this result.
 func (l *loopBreaker) count(call drawbridge.ToolCall, result string) int {
 	key := sha256.Sum256([]byte(string(call.Name) + "\x00" + string(call.Arguments)))
-	r := repeats{result: sha256.Sum256([]byte(result)), count: 1}
+	r := repeats{result: sha256.Sum256([]byte(withoutWords(result))), count: 1}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if before, ok := l.last[key]; ok && before.result == r.result {
@@ -42,6 +43,25 @@ func (l *loopBreaker) count(call drawbridge.ToolCall, result string) int {
 	}
 	l.turn[key] = r
 	return r.count
+}
+
+// fenceWord is the length of the random word of a fence.
+const fenceWord = 26
+
+// withoutWords returns a text without the random words of the fences that tools have put around it: they differ each
+// time.
+func withoutWords(text string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(text, fencePrefix) {
+		if i > 0 {
+			b.WriteString(fencePrefix)
+			if len(part) > fenceWord && strings.HasPrefix(part[fenceWord:], "::") {
+				part = part[fenceWord:]
+			}
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }
 
 // endTurn ends the turn. It reports whether each of its calls was repeated too often.

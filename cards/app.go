@@ -210,7 +210,7 @@ func newTaskCard(c deck.Context) (drawbridge.Card, error) {
 				return Answer[taskOutput]{}, ToolError("The pattern " + safetext.Quote(pattern) + " is not valid.")
 			}
 		}
-		report, err := delegate.RunTask(ctx, call, Task{in.Objective, in.Tools})
+		report, err := delegate.RunTask(ctx, call, Task(in))
 		return Answer[taskOutput]{Text: report, Value: taskOutput{true, report}}, err
 	}), nil
 }
