@@ -21,6 +21,49 @@ mock.addFixture({
   response: { error: { message: 'Rate limited', type: 'rate_limit_error' }, status: 429 },
 });
 mock.addFixture({ match: { userMessage: 'Once' }, response: { content: 'Now it works.' } });
+
+// Of the agent: calls of several tools at once and one after them, a call that takes long, and providers that fail.
+const says = (text, more = () => true) => ({
+  predicate: (r) => JSON.stringify(r.messages.filter((m) => m.role === 'user')).includes(text) && more(r),
+});
+const results = (r) => r.messages.filter((m) => m.role === 'tool').length;
+const call = (name, input) => ({ name, arguments: JSON.stringify(input) });
+mock.addFixture({
+  match: says('Use all tools', (r) => results(r) === 0),
+  response: {
+    content: 'Three at once.',
+    toolCalls: [
+      call('read', { path: 'a.txt' }),
+      call('fs__read_text_file', { path: 'a.txt' }),
+      call('mem__create_entities', { entities: [{ name: 'Drawbridge', entityType: 'program', observations: ['carries messages'] }] }),
+    ],
+  },
+});
+mock.addFixture({ match: says('Use all tools', (r) => results(r) === 3), response: { toolCalls: [call('mem__read_graph', {})] } });
+mock.addFixture({ match: says('Use all tools', (r) => results(r) === 4), response: { content: 'All tools work.' } });
+mock.addFixture({
+  match: says('Wait long', (r) => results(r) === 0),
+  response: { toolCalls: [call('bash', { command: 'echo $$ > new; mv new began; sleep 600' })] },
+});
+mock.addFixture({
+  match: { userMessage: 'Busy', sequenceIndex: 0 },
+  response: { error: { message: 'Overloaded', type: 'overloaded_error' }, status: 529 },
+});
+mock.addFixture({ match: { userMessage: 'Busy' }, response: { content: 'Not busy any more.' } });
+mock.addFixture({ match: says('Fall back', (r) => r.model === 'spare'), response: { content: 'The spare model answers.' } });
+mock.addFixture({
+  match: { userMessage: 'Fall back' },
+  response: { error: { message: 'Internal error', type: 'api_error' }, status: 500 },
+});
+mock.addFixture({
+  match: { userMessage: 'Cut for good' },
+  response: { content: 'This text is long enough to be cut into many chunks.' },
+  truncateAfterChunks: 3,
+});
+mock.addFixture({
+  match: { userMessage: 'Too much' },
+  response: { error: { message: 'prompt is too long: 250000 tokens > 200000 maximum', type: 'invalid_request_error' }, status: 400 },
+});
 mock.addFixture({ match: { userMessage: 'Hello' }, response: { content: 'Hello, wörld. How are you?', usage: { prompt_tokens: 11, completion_tokens: 5, input_tokens: 11, output_tokens: 5, promptTokenCount: 11, candidatesTokenCount: 5 } } });
 await mock.start();
 process.stderr.write(`loopback port ${new URL(mock.url).port}\n`);
