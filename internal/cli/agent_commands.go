@@ -128,9 +128,6 @@ func fenced(text string) string {
 var mcpVerbs = map[string]string{"status": "list", "rm": "remove", "help": "--help", "tools": "list", "connect": "enable",
 	"disconnect": "disable"}
 
-// mcpChanges are the verbs of /mcp after which a session without a hub reads the configuration again.
-var mcpChanges = []string{"add", "remove", "enable", "disable", "approve", "reject"}
-
 // mcp runs "drawbridge mcp". What it changes is in use at once.
 func (c sessionCommands) mcp(ctx context.Context, args string) (tui.Output, error) {
 	verb, rest, _ := strings.Cut(strings.TrimSpace(args), " ")
@@ -143,13 +140,7 @@ func (c sessionCommands) mcp(ctx context.Context, args string) (tui.Output, erro
 	if verb == "reload" {
 		return c.reload(ctx, "")
 	}
-	out, err := c.a.passOn(ctx, "mcp", verb+" "+rest, "mcp")
-	if tools := c.h.current().tools; err == nil && tools != nil && tools.gateway != nil && slices.Contains(mcpChanges, verb) {
-		var text string
-		text, err = tools.reload(ctx)
-		out.Text += "\n\n" + text
-	}
-	return out, err
+	return c.a.passOn(ctx, "mcp", verb+" "+rest, "mcp")
 }
 
 // reload reads the configuration again.
