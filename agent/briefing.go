@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -39,7 +40,7 @@ func (c *conversation) brief(ctx context.Context) error {
 	if c.instructions != "" {
 		return nil
 	}
-	b, err := c.s.tools.Brief(ctx, c.identity())
+	b, err := c.askBriefing(ctx)
 	if err != nil {
 		return fmt.Errorf("compose the instructions: %w", err)
 	}
@@ -80,6 +81,34 @@ func (c *conversation) brief(ctx context.Context) error {
 	c.mu.Unlock()
 	c.instructions = text
 	return nil
+}
+
+// newServerWait is how long the first prompt of a session waits for servers that were never listed. Those that start
+// later offer their tools in the next turn.
+const newServerWait = 20 * time.Second
+
+// askBriefing returns the briefing of the tools. It waits for servers that were never listed before, until the person
+// skips that.
+func (c *conversation) askBriefing(ctx context.Context) (Briefing, error) {
+	who := c.identity()
+	b, err := c.s.tools.Brief(ctx, who, false)
+	var waiting []string
+	for _, s := range b.Servers {
+		if s.Waiting {
+			waiting = append(waiting, s.Name)
+		}
+	}
+	if err != nil || len(waiting) == 0 {
+		return b, err
+	}
+	limited, skip := context.WithTimeout(ctx, newServerWait)
+	defer skip()
+	defer c.s.canSkip(skip)()
+	c.emit(Event{Kind: ServersAwaited, Text: strings.Join(waiting, ", ")})
+	if b, err = c.s.tools.Brief(limited, who, true); err == nil || limited.Err() == nil {
+		return b, err
+	}
+	return c.s.tools.Brief(ctx, who, false) // it was skipped, or took too long
 }
 
 // digestOf returns a hash of a briefing and of texts.

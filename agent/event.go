@@ -35,6 +35,8 @@ const (
 	Condensed EventKind = "condensed"
 	// ModeChanged: the session itself changed the permission mode, because a person approved a plan. Mode.
 	ModeChanged EventKind = "mode_changed"
+	// ServersAwaited: the run waits for servers that were never listed before, see [Session.SkipWait]. Text has their names.
+	ServersAwaited EventKind = "servers_awaited"
 	// Notice: something that a person should know. Text.
 	Notice EventKind = "notice"
 	// RunFinished: the run ended. Outcome, Text (the final text of the model), Err.

@@ -12,7 +12,7 @@ import (
 // A clock is a Tools with one tool, "now".
 type clock struct{}
 
-func (clock) Brief(context.Context, agent.Identity) (agent.Briefing, error) {
+func (clock) Brief(context.Context, agent.Identity, bool) (agent.Briefing, error) {
 	return agent.Briefing{Own: []drawbridge.CardName{"now"}}, nil
 }
 

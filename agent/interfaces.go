@@ -31,9 +31,9 @@ type History interface {
 
 // Tools calls tools for a session. Its methods may be called from several goroutines.
 type Tools interface {
-	// Brief returns what the instructions of the model say about the tools. It waits for servers that were never listed
-	// before, until ctx ends.
-	Brief(ctx context.Context, who Identity) (Briefing, error)
+	// Brief returns what the instructions of the model say about the tools. If wait is set, it first waits until no server
+	// is Waiting, or until ctx ends, which is an error.
+	Brief(ctx context.Context, who Identity, wait bool) (Briefing, error)
 	// Select returns the tools for the next turn. text is what the turn is about. known are the tools that the model
 	// has seen in this session; they come first, in the same order, as long as they exist.
 	Select(ctx context.Context, who Identity, text string, known []drawbridge.CardName) ([]drawbridge.ToolDefinition, error)
@@ -92,8 +92,10 @@ type ServerBriefing struct {
 	Tools int
 	// Instructions is the server's own text. It is not verified.
 	Instructions string
-	// Problem says why the server offers nothing; empty if it is ready.
+	// Problem says why the server offers nothing; empty if it is ready. Waiting reports that it was never listed before,
+	// and that its first start has not ended.
 	Problem string
+	Waiting bool
 }
 
 // A CallOutcome is the result of a tool, with where it came from.

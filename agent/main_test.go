@@ -102,7 +102,9 @@ type box struct {
 	waiting map[string]chan agent.Answer
 }
 
-func (b *box) Brief(context.Context, agent.Identity) (agent.Briefing, error) { return b.briefing, nil }
+func (b *box) Brief(context.Context, agent.Identity, bool) (agent.Briefing, error) {
+	return b.briefing, nil
+}
 
 func (b *box) Select(_ context.Context, who agent.Identity, text string, known []drawbridge.CardName) (
 	[]drawbridge.ToolDefinition, error) {

@@ -109,7 +109,7 @@ type noTools struct{}
 
 var _ Tools = noTools{}
 
-func (noTools) Brief(context.Context, Identity) (Briefing, error) { return Briefing{}, nil }
+func (noTools) Brief(context.Context, Identity, bool) (Briefing, error) { return Briefing{}, nil }
 
 func (noTools) Select(context.Context, Identity, string, []drawbridge.CardName) ([]drawbridge.ToolDefinition, error) {
 	return nil, nil

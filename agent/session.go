@@ -49,6 +49,7 @@ type Session struct {
 	used       drawbridge.ModelUsage
 	cost       float64
 	queue      [][]drawbridge.MessagePart
+	skip       func() // ends the wait for servers; nil if there is none
 	running    bool
 	asking     int
 	condensing bool
@@ -155,6 +156,30 @@ func (s *Session) Queue(parts []drawbridge.MessagePart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, parts)
+}
+
+// SkipWait ends the wait for servers that were never listed before, and reports whether there was one. Their tools are
+// offered as soon as they start.
+func (s *Session) SkipWait() bool {
+	s.mu.Lock()
+	skip := s.skip
+	s.mu.Unlock()
+	if skip == nil {
+		return false
+	}
+	skip()
+	return true
+}
+
+// canSkip sets what SkipWait calls, until the returned function is called.
+func (s *Session) canSkip(skip func()) (done func()) {
+	set := func(f func()) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.skip = f
+	}
+	set(skip)
+	return func() { set(nil) }
 }
 
 // Condense replaces old turns by a summary that the model writes. They stay in the history.

@@ -196,7 +196,7 @@ func tokensOfTasks(t *testing.T, tools map[string]json.RawMessage, order []strin
 		session := fmt.Sprintf("s%d", i)
 		own := g.AgentTools(session, AgentOptions{Dir: dir})
 		who := agent.Identity{Session: session, Mode: agent.Bypass}
-		if _, err := own.Brief(t.Context(), who); err != nil {
+		if _, err := own.Brief(t.Context(), who, true); err != nil {
 			t.Fatal(err)
 		}
 		all, err := own.Select(t.Context(), who, task.Query, nil)

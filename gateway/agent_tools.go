@@ -45,8 +45,7 @@ type AgentTools struct {
 
 var _ agent.Tools = (*AgentTools)(nil)
 
-// newServerWait is how long the first prompt of a session waits for servers that were never listed. Those that start
-// later offer their tools in the next turn.
+// newServerWait is how long a list of what a person can choose waits for servers that were never listed.
 const newServerWait = 20 * time.Second
 
 // agentSession is the prefix of the key of an agent's session.
@@ -88,10 +87,14 @@ func (t *AgentTools) callerOf(who agent.Identity) drawbridge.Caller {
 }
 
 // Brief implements [agent.Tools].
-func (t *AgentTools) Brief(ctx context.Context, who agent.Identity) (agent.Briefing, error) {
-	wait, cancel := context.WithTimeout(ctx, newServerWait)
-	defer cancel()
-	t.g.starter.waitForNew(wait)
+func (t *AgentTools) Brief(ctx context.Context, who agent.Identity, wait bool) (agent.Briefing, error) {
+	t.g.starter.startAll()
+	if wait {
+		t.g.starter.waitForNew(ctx)
+		if ctx.Err() != nil {
+			return agent.Briefing{}, context.Cause(ctx)
+		}
+	}
 	caller := t.callerOf(who)
 	b := agent.Briefing{Dir: caller.Dir}
 	counts := map[drawbridge.ServerID]int{}
@@ -110,7 +113,7 @@ func (t *AgentTools) Brief(ctx context.Context, who agent.Identity) (agent.Brief
 		if l, ok := t.g.deck.LastListing(row.ID); ok {
 			s.Instructions = l.Instructions
 		} else {
-			s.Problem = "it is not connected yet"
+			s.Problem, s.Waiting = "it is not connected yet", t.g.starter.isStarting(row.ID)
 			if status[row.ID].Phase == drawbridge.Faulted {
 				s.Problem = "it could not be connected"
 			}

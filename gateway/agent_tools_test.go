@@ -43,7 +43,7 @@ func TestAgentToolsOfAllKinds(t *testing.T) {
 	tools := g.AgentTools("s1", AgentOptions{Dir: dir})
 	defer tools.Close()
 	who := agent.Identity{Session: "s1", Mode: agent.Bypass}
-	b, err := tools.Brief(t.Context(), who)
+	b, err := tools.Brief(t.Context(), who, true)
 	if err != nil || b.Dir != dir || len(b.Servers) != 1 || b.Servers[0].Name != "every" || b.Servers[0].Tools == 0 {
 		t.Errorf("the briefing is %+v, %v", b, err)
 	}
@@ -135,7 +135,7 @@ func TestAgentIsNotToldOfHiddenServers(t *testing.T) {
 	loaded(t, g)
 	tools := g.AgentTools("s1", AgentOptions{})
 	defer tools.Close()
-	if b, err := tools.Brief(t.Context(), agent.Identity{Session: "s1", Mode: agent.AskFirst}); err != nil || len(b.Servers) > 0 {
+	if b, err := tools.Brief(t.Context(), agent.Identity{Session: "s1", Mode: agent.AskFirst}, true); err != nil || len(b.Servers) > 0 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -206,5 +206,26 @@ func TestAgentTask(t *testing.T) {
 	result, err := g.Deck().Call(t.Context(), drawbridge.Call{Caller: g.Owner(), Params: json.RawMessage(`{"name":"task","arguments":{"objective":"count"}}`)})
 	if err == nil && !result.IsError() {
 		t.Errorf("a caller without a session: %s", result.Raw)
+	}
+}
+
+// TestBriefingNamesServersThatStart has a server that never answers: it is awaited, and the wait ends with its context.
+func TestBriefingNamesServersThatStart(t *testing.T) {
+	home := t.TempDir()
+	g := open(t, Config{Servers: []config.Server{row(t, "mute", "hang")}, Dir: home, LookupEnv: func(name string) (string, bool) {
+		v, ok := map[string]string{"HOME": home, "DRAWBRIDGE_KEYCHAIN": "off", "XDG_CACHE_HOME": cacheDir(t)}[name]
+		return v, ok
+	}})
+	run(t, g)
+	tools := g.AgentTools("s1", AgentOptions{Dir: home})
+	defer tools.Close()
+	who := agent.Identity{Session: "s1", Mode: agent.Bypass}
+	if b, err := tools.Brief(t.Context(), who, false); err != nil || len(b.Servers) != 1 || !b.Servers[0].Waiting {
+		t.Errorf("%+v, %v", b, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := tools.Brief(ctx, who, true); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }

@@ -117,13 +117,21 @@ func (s *lazyStarter) waitBeforeList(ctx context.Context) {
 		}
 		s.graceOver.Store(true)
 	}
-	s.listRequestedOnce.Do(func() { close(s.listRequested) })
+	s.startAll()
+}
+
+// startAll allows all servers to start.
+func (s *lazyStarter) startAll() { s.listRequestedOnce.Do(func() { close(s.listRequested) }) }
+
+// isStarting reports whether a server was never listed before and its first attempt to start goes on.
+func (s *lazyStarter) isStarting(id drawbridge.ServerID) bool {
+	return slices.Contains(s.neverTried, id) && !s.fleet.Attempted(id)
 }
 
 // waitForNew waits until the servers that were never listed have been started once, successfully or not, or until ctx
 // ends. It allows the other servers to start.
 func (s *lazyStarter) waitForNew(ctx context.Context) {
-	s.listRequestedOnce.Do(func() { close(s.listRequested) })
+	s.startAll()
 	s.awaitFirstAttempts(ctx, s.neverTried)
 }
 

@@ -22,7 +22,7 @@ var signalNames = map[agent.EventKind]string{
 	agent.RunStarted: "start", agent.TurnStarted: "turn_start", agent.TextDelta: "text", agent.ThinkingDelta: "thinking",
 	agent.ModelRetried: "retry", agent.ToolStarted: "tool_start", agent.ToolProgress: "tool_progress",
 	agent.ToolAsked: "ask", agent.ToolFinished: "tool_end", agent.TurnFinished: "turn_end", agent.Condensed: "condensed",
-	agent.ModeChanged: "mode", agent.Notice: "notice", agent.RunFinished: "end",
+	agent.ModeChanged: "mode", agent.ServersAwaited: "servers_awaited", agent.Notice: "notice", agent.RunFinished: "end",
 }
 
 // A signalBody has the facts of one signal.

@@ -97,7 +97,7 @@ type scriptedTools struct {
 	results map[string]string
 }
 
-func (t *scriptedTools) Brief(context.Context, agent.Identity) (agent.Briefing, error) {
+func (t *scriptedTools) Brief(context.Context, agent.Identity, bool) (agent.Briefing, error) {
 	return agent.Briefing{}, nil
 }
 

@@ -206,7 +206,7 @@ func (c sessionCommands) debug(ctx context.Context, _ string) (tui.Output, error
 		b.WriteString("- tools: of the hub\n")
 	}
 	if open.tools != nil {
-		brief, err := open.tools.Brief(ctx, c.identity())
+		brief, err := open.tools.Brief(ctx, c.identity(), false)
 		if err != nil {
 			return tui.Output{}, err
 		}

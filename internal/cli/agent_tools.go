@@ -142,11 +142,11 @@ func (t *agentTools) do(ctx context.Context, method string, p command.AgentParam
 }
 
 // Brief implements [agent.Tools].
-func (t *agentTools) Brief(ctx context.Context, who agent.Identity) (b agent.Briefing, err error) {
+func (t *agentTools) Brief(ctx context.Context, who agent.Identity, wait bool) (b agent.Briefing, err error) {
 	if t.local != nil {
-		return t.local.Brief(ctx, who)
+		return t.local.Brief(ctx, who, wait)
 	}
-	err = t.do(ctx, command.MethodAgentBrief, command.AgentParams{Who: who}, nil, &b)
+	err = t.do(ctx, command.MethodAgentBrief, command.AgentParams{Who: who, Wait: wait}, nil, &b)
 	return b, err
 }
 

@@ -41,6 +41,7 @@ type AgentParams struct {
 	Known   []drawbridge.CardName
 	Call    drawbridge.ToolCall
 	Answer  agent.Answer
+	Wait    bool
 	// Method and Params are those of MCP, for MethodAgentItems and MethodAgentFetch.
 	Method string
 	Params json.RawMessage
@@ -111,7 +112,7 @@ func (s *AgentSessions) Run(ctx context.Context, g *gateway.Gateway, r Request, 
 	var value any
 	switch r.Method {
 	case MethodAgentBrief:
-		value, err = tools.Brief(ctx, p.Who)
+		value, err = tools.Brief(ctx, p.Who, p.Wait)
 	case MethodAgentSelect:
 		value, err = tools.Select(ctx, p.Who, p.Text, p.Known)
 	case MethodAgentCall:

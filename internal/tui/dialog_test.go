@@ -328,3 +328,26 @@ func TestMessageAfterCancel(t *testing.T) {
 	close(ending)
 	x.shows("The run ended: cancelled", "Second answer.", "!queued ·", "!working")
 }
+
+// slowTools are tools whose server starts when the person does not wait for it any more.
+type slowTools struct{ tools }
+
+func (*slowTools) Brief(ctx context.Context, _ agent.Identity, wait bool) (agent.Briefing, error) {
+	if wait {
+		<-ctx.Done()
+		return agent.Briefing{}, context.Cause(ctx)
+	}
+	return agent.Briefing{Servers: []agent.ServerBriefing{{Name: "slow", Waiting: true}}}, nil
+}
+
+func TestEscapeSkipsTheWaitForServers(t *testing.T) {
+	s, err := agent.New(t.Context(), agent.Options{Model: &script{answers: []answer{says("The answer.")}}, Tools: &slowTools{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := open(t, 80, 24, Options{Session: s})
+	x.press("one\r")
+	x.shows("waiting for slow (Esc starts without)")
+	x.press("\x1b")
+	x.shows("The answer.", "!waiting for")
+}

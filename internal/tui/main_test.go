@@ -111,7 +111,7 @@ type tools struct {
 	waiting map[string]chan agent.Answer
 }
 
-func (*tools) Brief(context.Context, agent.Identity) (agent.Briefing, error) {
+func (*tools) Brief(context.Context, agent.Identity, bool) (agent.Briefing, error) {
 	return agent.Briefing{}, nil
 }
 

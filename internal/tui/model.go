@@ -46,9 +46,10 @@ type model struct {
 	cancel  context.CancelFunc
 	running bool
 	began   time.Time
-	ended   bool // the event of the run's end was shown
-	held    int  // messages that were in the queue when the run was cancelled; math.MaxInt if it was not
-	stalled bool // events wait until lines are printed
+	awaited string // servers for which the run waits; empty if it does not
+	ended   bool   // the event of the run's end was shown
+	held    int    // messages that were in the queue when the run was cancelled; math.MaxInt if it was not
+	stalled bool   // events wait until lines are printed
 
 	frame tea.View
 	dirty bool
@@ -167,7 +168,10 @@ func (m *model) takeEvents() {
 		if e.state != nil {
 			m.state = *e.state
 		}
+		m.awaited = ""
 		switch e.Kind {
+		case agent.ServersAwaited:
+			m.awaited = e.Text
 		case agent.ToolAsked:
 			m.ask(e.Event)
 		case agent.ToolFinished:
@@ -186,7 +190,7 @@ func (m *model) takeEvents() {
 // runEnded takes the end of a run. Messages that were queued too late for it, or after it was cancelled, begin the next
 // one.
 func (m *model) runEnded(err error) {
-	m.running, m.cancel = false, nil
+	m.running, m.cancel, m.awaited = false, nil, ""
 	m.dialogs = ofCommands(m.dialogs)
 	if err != nil && !m.ended {
 		m.print(m.t.wrap([]span{{clean(err.Error()), warnStyle}}, m.t.width)...)

@@ -170,6 +170,8 @@ func (u *plainUI) enter(line string) {
 	}
 	if line = strings.TrimSpace(line); line != "" {
 		u.submit(line)
+	} else if u.session.Load().SkipWait() {
+		u.print("Starting without them.")
 	}
 }
 
@@ -330,6 +332,9 @@ func (u *plainUI) takeEvents() {
 			u.ended = u.ended || e.Agent == ""
 		}
 		u.print(u.t.handle(e.Event)...)
+		if e.Kind == agent.ServersAwaited {
+			u.print("Waiting for " + safetext.Line(e.Text) + ". Enter starts without them.")
+		}
 		if e.Kind == agent.ToolStarted {
 			u.print(u.t.callLine(u.t.find(e.Event), "running", 0))
 		}

@@ -138,11 +138,13 @@ func (m *model) interrupt() {
 	m.interrupted = true
 }
 
-// escape closes what is open, or cancels the run.
+// escape closes what is open, ends the wait for servers, or cancels the run.
 func (m *model) escape() {
 	switch {
 	case m.pane:
 		m.pane = false
+	case m.awaited != "" && m.session.Load().SkipWait():
+		m.awaited = ""
 	case m.cancel != nil:
 		m.cancelRun()
 		m.hint = "Cancelled."

@@ -117,10 +117,14 @@ func (m *model) statusLine() string {
 		if s.Condensing {
 			text = "condensing"
 		}
+		key := "Esc cancels"
+		if m.awaited != "" {
+			text, key = "waiting for "+clean(m.awaited), "Esc starts without"
+		}
 		if d := m.o.Now().Sub(m.began).Truncate(time.Second); d > 0 {
 			text += " " + d.String()
 		}
-		parts = append(parts, text+" (Esc cancels)")
+		parts = append(parts, text+" ("+key+")")
 	}
 	if s.Queued > 0 {
 		parts = append(parts, fmt.Sprintf("%d queued", s.Queued))

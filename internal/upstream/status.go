@@ -102,6 +102,21 @@ func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) e
 	}
 }
 
+// Attempted reports whether the first attempt of this process to mount a server has ended. It reports true for a server
+// that does not exist.
+func (f *Fleet) Attempted(id drawbridge.ServerID) bool {
+	e, err := f.serverByID(id)
+	if err != nil {
+		return true
+	}
+	select {
+	case <-e.health.attempted:
+		return true
+	default:
+		return false
+	}
+}
+
 // Mount mounts the server, unless it is mounted, and waits until the server is listed. It returns the listing.
 func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
 	e, err := f.awaitServer(ctx, id)
