@@ -113,7 +113,7 @@ func (t *AgentTools) Brief(ctx context.Context, who agent.Identity, wait bool) (
 		if l, ok := t.g.deck.LastListing(row.ID); ok {
 			s.Instructions = l.Instructions
 		} else {
-			s.Problem, s.Waiting = "it is not connected yet", t.g.starter.isStarting(row.ID)
+			s.Problem, s.Waiting = "it is not connected yet", t.g.starter.isStarting(ctx, row.ID)
 			if status[row.ID].Phase == drawbridge.Faulted {
 				s.Problem = "it could not be connected"
 			}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -124,8 +125,13 @@ func (s *lazyStarter) waitBeforeList(ctx context.Context) {
 func (s *lazyStarter) startAll() { s.listRequestedOnce.Do(func() { close(s.listRequested) }) }
 
 // isStarting reports whether a server was never listed before and its first attempt to start goes on.
-func (s *lazyStarter) isStarting(id drawbridge.ServerID) bool {
-	return slices.Contains(s.neverTried, id) && !s.fleet.Attempted(id)
+func (s *lazyStarter) isStarting(ctx context.Context, id drawbridge.ServerID) bool {
+	if !slices.Contains(s.neverTried, id) {
+		return false
+	}
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	return errors.Is(s.fleet.AwaitFirstAttempt(now, id), context.Canceled)
 }
 
 // waitForNew waits until the servers that were never listed have been started once, successfully or not, or until ctx

@@ -60,6 +60,7 @@ func newModel(o Options, host *screen) *model {
 	m.state = o.Session.Snapshot()
 	p := painter{colour: !o.Terminal.NoColour}
 	m.t = newTranscript(newMarkdown(p, false), defaultWidth, o.Now)
+	m.t.graphics = graphicsOf(o.Terminal.Env)
 	m.commands = allCommands(o, m.session, m.push)
 	m.resize(defaultWidth, defaultHeight)
 	if o.Terminal.Width > 0 && o.Terminal.Height > 0 {
@@ -73,6 +74,7 @@ func (m *model) resize(width, height int) {
 	m.width, m.height = width, height
 	m.t.width = max(width-1, 10)
 	m.host.lines.chunk.Store(int64(max(1, height-m.maxFrame())))
+	m.t.pictureRows = max(0, height-m.maxFrame())
 }
 
 // maxFrame is how many lines the frame may have. The lines above it are room to print finished lines.

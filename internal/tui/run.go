@@ -329,7 +329,14 @@ func (p *printer) add(lines []string, quit bool) int {
 func (p *printer) take() (chunk []string, quit bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := min(len(p.lines), int(p.chunk.Load()))
+	n, rows := 0, 0
+	for _, line := range p.lines {
+		rows += 1 + strings.Count(line, "\n")
+		if n > 0 && rows > int(p.chunk.Load()) {
+			break
+		}
+		n++
+	}
 	if n == 0 {
 		p.lines = nil
 		return nil, p.quit

@@ -24,6 +24,9 @@ type transcript struct {
 	*markdown
 	width int
 	now   func() time.Time
+	// graphics is how the terminal shows pictures, and pictureRows how many rows one may have.
+	graphics    graphics
+	pictureRows int
 
 	answer   *splitter
 	received bool // text of this turn has arrived
@@ -274,7 +277,7 @@ func (t *transcript) folded(c *liveCall, result *drawbridge.ToolResult) (lines [
 		lines = append(lines, t.paint(dimStyle, "  "+cut(first, t.width-4-len(more))+more))
 	}
 	for _, image := range result.Images {
-		lines = append(lines, t.paint(dimStyle, cut("  [Image: "+image.MIMEType+"]", t.width)))
+		lines = append(lines, t.picture(image)...)
 	}
 	return lines
 }

@@ -95,25 +95,15 @@ func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) e
 		return err
 	}
 	select {
+	case <-e.health.attempted: // also if ctx has ended
+		return nil
+	default:
+	}
+	select {
 	case <-e.health.attempted:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// Attempted reports whether the first attempt of this process to mount a server has ended. It reports true for a server
-// that does not exist.
-func (f *Fleet) Attempted(id drawbridge.ServerID) bool {
-	e, err := f.serverByID(id)
-	if err != nil {
-		return true
-	}
-	select {
-	case <-e.health.attempted:
-		return true
-	default:
-		return false
 	}
 }
 
