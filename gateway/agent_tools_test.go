@@ -216,7 +216,7 @@ func TestBriefingNamesServersThatStart(t *testing.T) {
 		v, ok := map[string]string{"HOME": home, "DRAWBRIDGE_KEYCHAIN": "off", "XDG_CACHE_HOME": cacheDir(t)}[name]
 		return v, ok
 	}})
-	run(t, g)
+	<-g.fleet.Running()
 	tools := g.AgentTools("s1", AgentOptions{Dir: home})
 	defer tools.Close()
 	who := agent.Identity{Session: "s1", Mode: agent.Bypass}
