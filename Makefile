@@ -40,7 +40,7 @@ shape: ## the limits on the code's shape, with what the code has
 	$(GO) run ./internal/tools/shape
 
 test: ## all tests that need nothing installed, in random order, with the race detector; on Postgres too where it is
-	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 10m -skip '^TestScripts$$' ./...
+	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 15m -skip '^TestScripts$$' ./...
 	$(GO) test -shuffle=on -timeout 5m -run '^TestScripts$$' ./internal/cli # starts the program hundreds of times: as it ships
 
 shield-report: ## what the shield makes of labelled rows, by class and with one source left out: make shield-report DATA=DIR
