@@ -27,8 +27,8 @@ const (
 type AgentRights struct {
 	Mode PermissionMode
 	// Tools has one element for each agent from the session's own agent down to this one, and one for a script. An
-	// element has the patterns of the tools that its holder may call, such as "github__*"; nil permits all. A tool must
-	// match a pattern of every element.
+	// element has the patterns of the tools that its holder may call, such as "github__*". A tool must match a pattern of
+	// every element; an element without patterns permits nothing.
 	Tools [][]string
 	// OwnTools are the names of Drawbridge's own tools that may be called, in any case and without regard to "_" and "-";
 	// nil permits all.
@@ -38,19 +38,20 @@ type AgentRights struct {
 // Permits reports whether the rights permit a tool. A pattern that is not valid permits nothing.
 func (r *AgentRights) Permits(tool Spec) bool {
 	for _, patterns := range r.Tools {
-		if patterns != nil && !matchesAny(patterns, string(tool.Name)) {
+		if !matchesAny(patterns, string(tool.Name)) {
 			return false
 		}
 	}
 	if tool.Server != "" || r.OwnTools == nil {
 		return true
 	}
-	return slices.ContainsFunc(r.OwnTools, func(name string) bool { return plainName(name) == plainName(tool.Tool) })
+	wanted := plainName(tool.Tool)
+	return slices.ContainsFunc(r.OwnTools, func(name string) bool { return plainName(name) == wanted })
 }
 
 // plainName returns a name in lower case without "_" and "-".
 func plainName(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	return strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(name, "_", ""), "-", ""))
 }
 
 func matchesAny(patterns []string, name string) bool {

@@ -74,6 +74,8 @@ const (
 	StopToolCalls StopReason = "tool_calls"
 	StopMaxOutput StopReason = "max_output"
 	StopRefusal   StopReason = "refusal"
+	// StopPaused is an answer that the model continues when it gets the conversation again.
+	StopPaused StopReason = "paused"
 )
 
 // A ModelResponse is a complete answer of a model.

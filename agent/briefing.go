@@ -83,12 +83,12 @@ func (c *conversation) brief(ctx context.Context) error {
 	return nil
 }
 
-// newServerWait is how long the first prompt of a session waits for servers that were never listed. Those that start
+// NewServerWait is how long the first prompt of a session waits for servers that were never listed. Those that start
 // later offer their tools in the next turn.
-const newServerWait = 20 * time.Second
+const NewServerWait = 20 * time.Second
 
-// askBriefing returns the briefing of the tools. It waits for servers that were never listed before, until the person
-// skips that.
+// askBriefing returns the briefing of the tools. The session's own agent waits for servers that were never listed before,
+// until the person skips that.
 func (c *conversation) askBriefing(ctx context.Context) (Briefing, error) {
 	who := c.identity()
 	b, err := c.s.tools.Brief(ctx, who, false)
@@ -98,14 +98,14 @@ func (c *conversation) askBriefing(ctx context.Context) (Briefing, error) {
 			waiting = append(waiting, s.Name)
 		}
 	}
-	if err != nil || len(waiting) == 0 {
+	if err != nil || len(waiting) == 0 || c.path != "" {
 		return b, err
 	}
-	limited, skip := context.WithTimeout(ctx, newServerWait)
+	limited, skip := context.WithTimeout(ctx, NewServerWait)
 	defer skip()
 	defer c.s.canSkip(skip)()
 	c.emit(Event{Kind: ServersAwaited, Text: strings.Join(waiting, ", ")})
-	if b, err = c.s.tools.Brief(limited, who, true); err == nil || limited.Err() == nil {
+	if b, err = c.s.tools.Brief(limited, who, true); err == nil || ctx.Err() != nil || limited.Err() == nil {
 		return b, err
 	}
 	return c.s.tools.Brief(ctx, who, false) // it was skipped, or took too long

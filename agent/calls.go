@@ -184,6 +184,11 @@ func (u *callUpdates) receive(update CallUpdate) {
 		u.tasks.Go(func() { u.reserve(reservation) })
 	}
 	if q := update.Question; q != nil && (q.Kind == AskSampling || q.Kind == AskPlan) {
+		if q.Kind == AskPlan {
+			asked := *q
+			asked.Reason = "a yes ends the plan mode; the mode is then " + string(u.c.s.modeAfterPlan())
+			q, update.Question = &asked, &asked
+		}
 		u.questions = append(u.questions, q.ID)
 		u.c.s.keepQuestion(keptQuestion{*q, u.c, u.events})
 	}
@@ -201,7 +206,7 @@ func (u *callUpdates) reserve(r CallReservation) {
 	answer := Answer{ID: r.ID}
 	reservation, err := u.c.s.budget.Reserve(Amount{Calls: 1})
 	if err == nil {
-		_, err = u.c.append(u.ctx, Entry{Kind: ScriptCallEntry, Call: &drawbridge.ToolCall{ID: u.call.ID, Name: r.Tool}})
+		_, err = u.c.append(u.ctx, Entry{Kind: ScriptCallEntry, Call: &u.call, Names: []drawbridge.CardName{r.Tool}})
 		if err == nil {
 			reservation.Commit(Amount{Calls: 1})
 		}

@@ -96,7 +96,7 @@ func TestCondense(t *testing.T) {
 	}
 }
 
-// checkPairs checks that the results of its calls follow each message, and that there are no other results.
+// checkPairs checks that each message with calls is followed by their results, and that no message has other results.
 func checkPairs(t *testing.T, request int, messages []drawbridge.Message) {
 	t.Helper()
 	var open []string

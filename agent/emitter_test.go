@@ -1,9 +1,14 @@
 package agent
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 // TestAClosedEmitter waits for the event that another goroutine passes on, passes on what waits, and drops later events.
-func TestAClosedEmitter(t *testing.T) {
+func TestAClosedEmitter(t *testing.T) { synctest.Test(t, testAClosedEmitter) }
+
+func testAClosedEmitter(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var got []string
 	m := &emitter{on: func(e Event) {
@@ -21,6 +26,7 @@ func TestAClosedEmitter(t *testing.T) {
 		defer close(closed)
 		m.close()
 	}()
+	synctest.Wait()
 	select {
 	case <-closed:
 		t.Fatal("close returned while an event was passed on")

@@ -27,7 +27,7 @@ const (
 	// CallEntry is written before a call is sent. Call, as it is sent.
 	CallEntry EntryKind = "call"
 	// ScriptCallEntry is written before a call makes another call, such as that of a script, if the budget limits calls.
-	// Call is the call that makes it, with the name of the tool that is called.
+	// Call is the call that makes it (ID and Name only), and Names has the name of the called tool.
 	ScriptCallEntry EntryKind = "script_call"
 	// ResultEntry has the result of a call. Result, Details.
 	ResultEntry EntryKind = "result"

@@ -45,9 +45,6 @@ func (l *loopBreaker) count(call drawbridge.ToolCall, result string) int {
 	return r.count
 }
 
-// fenceWord is the length of the random word of a fence.
-const fenceWord = 26
-
 // withoutWords returns a text without the random words of the fences that tools have put around it: they differ each
 // time.
 func withoutWords(text string) string {
@@ -55,8 +52,8 @@ func withoutWords(text string) string {
 	for i, part := range strings.Split(text, fencePrefix) {
 		if i > 0 {
 			b.WriteString(fencePrefix)
-			if len(part) > fenceWord && strings.HasPrefix(part[fenceWord:], "::") {
-				part = part[fenceWord:]
+			if word, after, ok := strings.Cut(part, "::"); ok && !strings.ContainsAny(word, " \n]") {
+				part = "::" + after
 			}
 		}
 		b.WriteString(part)

@@ -95,7 +95,7 @@ func newSession(o Options) *Session {
 		s.maker.limit = defaultResultLimit
 	}
 	if s.maker.fence == nil {
-		s.maker.fence = fence
+		s.maker.fence = Fence
 	}
 	if s.o.MaxTurns <= 0 {
 		s.o.MaxTurns = defaultMaxTurns

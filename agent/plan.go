@@ -31,16 +31,30 @@ func (s *Session) answerPlan(ctx context.Context, q keptQuestion, a Answer) erro
 	return s.tools.Answer(ctx, a)
 }
 
+// modeAfterPlan returns the mode that holds when the plan mode has ended.
+func (s *Session) modeAfterPlan() PermissionMode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.beforePlan, AskFirst)
+}
+
 // endPlan ends the mode PlanOnly: the mode is again what it was before. It returns the mode, and whether it changed: the
 // person may have changed it already.
 func (s *Session) endPlan(ctx context.Context) (mode PermissionMode, changed bool, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()
-	mode, before := s.settings.Mode, cmp.Or(s.beforePlan, AskFirst)
+	mode = s.settings.Mode
 	s.mu.Unlock()
+	before := s.modeAfterPlan()
 	if mode != PlanOnly {
 		return mode, false, nil
 	}
-	return before, true, s.changeSettings(ctx, Settings{Mode: before})
+	if err := s.changeSettings(ctx, Settings{Mode: before}); err != nil {
+		return mode, false, err
+	}
+	s.mu.Lock()
+	s.told = before // the result of the call says it
+	s.mu.Unlock()
+	return before, true, nil
 }

@@ -3,11 +3,12 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-
 	"github.com/drawbridge-mcp/drawbridge/agent"
 )
 
@@ -86,11 +87,14 @@ func TestPlan(t *testing.T) {
 				t.Errorf("events say %v, want %v", changed, want)
 			}
 			want := `{"id":"plan","allow":false,"reason":"too short"}`
-			if tt.want == agent.AskFirst {
-				want = `{"id":"plan","allow":true,"content":{"mode":"default","note":"` + note + `"}}`
+			if tt.allow {
+				want = fmt.Sprintf(`{"id":"plan","allow":true,"content":{"mode":%q,"note":`, tt.want)
 			}
-			if got := lastResults(t, model)[0].Text; got != want && (!tt.allow || tt.want == agent.AskFirst) {
-				t.Errorf("the call gets %s", got)
+			if tt.want == agent.AskFirst {
+				want += `"` + note + `"}}`
+			}
+			if got := lastResults(t, model)[0].Text; !strings.HasPrefix(got, want) {
+				t.Errorf("the call gets %s, want %s", got, want)
 			}
 		})
 	}
@@ -122,5 +126,31 @@ func TestPlanOfASubAgent(t *testing.T) {
 	// Nothing waits any more: a late answer changes nothing.
 	if err := s.Answer(t.Context(), agent.Answer{ID: "plan", Allow: true}); err == nil || s.Snapshot().Mode != agent.PlanOnly {
 		t.Errorf("a late answer: %v, %s", err, s.Snapshot().Mode)
+	}
+}
+
+// TestModelKnowsOfTheSecondPlan begins to plan again after a plan was approved: the model is told with the next prompt.
+func TestModelKnowsOfTheSecondPlan(t *testing.T) {
+	model := answers(calls(`exit_plan_mode {"plan":"1. x"}`), says("done"), says("planned"))
+	s := open(t, agent.Options{Model: model, Tools: planBox(), Mode: agent.PlanOnly})
+	if _, err := s.Run(t.Context(), prompt("plan"), func(e agent.Event) {
+		if e.Kind == agent.ToolAsked {
+			if !strings.Contains(e.Question.Reason, "default") {
+				t.Errorf("the question does not name the mode: %q", e.Question.Reason)
+			}
+			if err := s.Answer(t.Context(), agent.Answer{ID: "plan", Allow: true}); err != nil {
+				t.Error(err)
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetMode(t.Context(), agent.PlanOnly); err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, "again", agent.Completed)
+	last := model.requests[len(model.requests)-1]
+	if text := last.Messages[len(last.Messages)-1].Text(); !strings.Contains(text, "Permission mode: plan") {
+		t.Errorf("the model got %q", text)
 	}
 }

@@ -146,9 +146,9 @@ const (
 	defusedPrefix = `[TOOL_OUTPUT\u003a\u003a`
 )
 
-// fence puts a text between two lines with the same random word. The text cannot end the fence, because it does not
-// know the word.
-func fence(source, text string) string {
+// Fence returns a text from outside between two lines with the same random word, so that a model sees where it begins and
+// ends. The text cannot end the fence, because it does not know the word. source is where the text comes from.
+func Fence(source, text string) string {
 	word := rand.Text()
 	source = strings.Map(func(r rune) rune {
 		if r > ' ' && r < 0x7f && r != '[' && r != ']' {

@@ -124,7 +124,8 @@ func (c *conversation) takeTurns(ctx context.Context, result *RunResult) error {
 		}
 		calls := turn.response.Message.ToolCalls()
 		if len(calls) == 0 {
-			if c.hasQueue() {
+			paused := turn.response.Stop == drawbridge.StopPaused && len(turn.response.Message.Parts) > 0
+			if paused || c.hasQueue() {
 				continue
 			}
 			return nil
@@ -273,7 +274,9 @@ func (c *conversation) selectTools(ctx context.Context, info drawbridge.ModelInf
 		if _, twice := byName[t.Name]; twice || !who.MayCall(t.Name) {
 			continue
 		}
-		t.Deferred = !seen[t.Name] && (t.Deferred || finds) || t.Deferred && !info.DeferredTools
+		if info.DeferredTools {
+			t.Deferred = !seen[t.Name] && (t.Deferred || finds)
+		}
 		byName[t.Name] = t
 		offered = append(offered, t.Name)
 		switch {

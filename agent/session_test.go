@@ -422,3 +422,15 @@ func TestFailedModel(t *testing.T) {
 		t.Errorf("%v, %+v", err, s.Snapshot())
 	}
 }
+
+// TestPausedAnswer has a model that pauses: it is asked again with what it said so far.
+func TestPausedAnswer(t *testing.T) {
+	paused := says("one ")
+	paused.Stop = drawbridge.StopPaused
+	model := answers(paused, says("two"))
+	s := open(t, agent.Options{Model: model, Tools: &box{}})
+	result, _ := run(t, s, "count", agent.Completed)
+	if result.Turns != 2 || result.Text != "two" {
+		t.Errorf("%+v", result)
+	}
+}

@@ -53,4 +53,13 @@ func TestWaitForServersIsCancelled(t *testing.T) {
 	if err == nil || result.Outcome != agent.Cancelled {
 		t.Errorf("%+v, %v", result, err)
 	}
+	awaited := false
+	_, err = s.Run(t.Context(), prompt("again"), func(e agent.Event) {
+		if e.Kind == agent.ServersAwaited {
+			awaited = s.SkipWait()
+		}
+	})
+	if err != nil || !awaited {
+		t.Errorf("the next run did not wait: %v", err)
+	}
 }

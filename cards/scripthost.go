@@ -221,6 +221,12 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	return sandbox.Reply{Pending: id, Tool: string(name)}
 }
 
+// A CallCounter is a Peer of the session of an agent that has a budget. A script takes each of its calls from the budget.
+type CallCounter interface {
+	// CountCall takes a call of a tool from the budget. The error says why the call must not be made.
+	CountCall(ctx context.Context, tool drawbridge.CardName) error
+}
+
 // countCall takes a call from the budget of the session that started the script. The script of an agent whose session
 // does not answer makes no calls.
 func (h *scriptHost) countCall(ctx context.Context, name drawbridge.CardName) error {
@@ -228,7 +234,7 @@ func (h *scriptHost) countCall(ctx context.Context, name drawbridge.CardName) er
 		return nil
 	}
 	err := errors.New("the session of the agent does not count calls")
-	if counter, ok := h.run.Peer.(deck.CallCounter); ok {
+	if counter, ok := h.run.Peer.(CallCounter); ok {
 		err = counter.CountCall(ctx, name)
 	}
 	if err == nil {

@@ -213,7 +213,7 @@ type Server struct {
 	// the deck shows a task only to principals that used it before; see taskHolders.
 	PerPrincipal bool
 	// Spotlight reports whether the server's results are marked as foreign text, for every caller. If it is nil,
-	// [Options].Spotlight decides. See package spotlight.
+	// [Options].Spotlight decides. See [ResultGuard].
 	Spotlight *bool
 	// HoldResults withholds results in which a rule of [Options].Inspect matches.
 	HoldResults bool

@@ -25,14 +25,6 @@ type ForeignListener interface {
 	NoteForeign()
 }
 
-// A CallCounter is the Peer of a call by an agent whose session has a budget. A script takes each of its calls from the
-// budget.
-type CallCounter interface {
-	drawbridge.Peer
-	// CountCall takes a call of a tool from the budget. The error says why the call must not be made.
-	CountCall(ctx context.Context, tool drawbridge.CardName) error
-}
-
 // A ScriptApproval is the request to approve collected calls of a script, about which a person decides together. Of the
 // embedded request, Call is the call that runs the script and Spec is the tool that runs it; [Deck.ApproveScript] sets
 // Reason, Rule and StillValid.

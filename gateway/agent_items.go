@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
@@ -25,14 +26,19 @@ type AgentItem struct {
 	Definition json.RawMessage
 }
 
-// Items returns the items that a session may use, for the method prompts/list or skills/list. It waits for servers that
-// were never listed before, as Brief does.
+// Items returns the items that a session may use, for the method prompts/list or skills/list. It waits up to
+// agent.NewServerWait for servers that were never listed before.
 func (t *AgentTools) Items(ctx context.Context, who agent.Identity, method string) (items []AgentItem, err error) {
-	wait, cancel := context.WithTimeout(ctx, newServerWait)
-	defer cancel()
-	t.g.starter.waitForNew(wait)
-	t.g.starter.awaitFirstAttempts(wait, t.g.starter.neverListed()) // those of a reload, too
 	caller := t.callerOf(who)
+	wait, cancel := context.WithTimeout(ctx, agent.NewServerWait)
+	defer cancel()
+	t.g.starter.startAll()
+	unlisted := t.g.starter.neverListed() // those of a reload, too
+	for _, row := range t.visibleRows(caller) {
+		if slices.Contains(unlisted, row.ID) {
+			t.g.starter.awaitFirstAttempts(wait, []drawbridge.ServerID{row.ID})
+		}
+	}
 	switch method {
 	case mcp.MethodPromptsList:
 		for _, spec := range t.g.deck.Items(caller, method) {

@@ -10,7 +10,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/cards"
-	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
 // An agentDelegate passes what Drawbridge's own cards want from the session of an agent on to it. Servers and scripts
@@ -53,8 +52,7 @@ func (agentDelegate) ApprovePlan(ctx context.Context, call drawbridge.Call, plan
 	case call.Caller.Agent.Mode != drawbridge.PlanOnly:
 		return false, "", cards.ToolError("The session is not in the plan mode, so the plan needs no approval.")
 	}
-	q := agent.Question{ID: newQuestionID(), Kind: agent.AskPlan, Tool: string(peer.call.Name), Message: plan,
-		Reason: "a yes ends the plan mode"}
+	q := agent.Question{ID: newQuestionID(), Kind: agent.AskPlan, Tool: string(peer.call.Name), Message: plan}
 	answer, err := peer.tools.ask(ctx, q.ID, func() { peer.update(agent.CallUpdate{Question: &q}) })
 	if err != nil {
 		return false, "", err
@@ -70,9 +68,9 @@ func (agentDelegate) ApprovePlan(ctx context.Context, call drawbridge.Call, plan
 	return true, "The person approved the plan, and the plan mode has ended. Carry out the plan.\n" + report.Note, nil
 }
 
-var _ deck.CallCounter = (*agentPeer)(nil)
+var _ cards.CallCounter = (*agentPeer)(nil)
 
-// CountCall implements [deck.CallCounter]. If the session limits calls, it is asked first.
+// CountCall implements [cards.CallCounter]. If the session limits calls, it is asked first.
 func (p *agentPeer) CountCall(ctx context.Context, tool drawbridge.CardName) error {
 	if !p.who.CallsLimited {
 		p.scriptCalls.Add(1)

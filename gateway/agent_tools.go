@@ -14,6 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -44,9 +45,6 @@ type AgentTools struct {
 }
 
 var _ agent.Tools = (*AgentTools)(nil)
-
-// newServerWait is how long a list of what a person can choose waits for servers that were never listed.
-const newServerWait = 20 * time.Second
 
 // agentSession is the prefix of the key of an agent's session.
 const agentSession = "agent:"
@@ -88,14 +86,21 @@ func (t *AgentTools) callerOf(who agent.Identity) drawbridge.Caller {
 
 // Brief implements [agent.Tools].
 func (t *AgentTools) Brief(ctx context.Context, who agent.Identity, wait bool) (agent.Briefing, error) {
+	caller := t.callerOf(who)
+	rows := t.visibleRows(caller)
 	t.g.starter.startAll()
 	if wait {
-		t.g.starter.waitForNew(ctx)
+		var starting []drawbridge.ServerID
+		for _, row := range rows {
+			if t.g.starter.isStarting(ctx, row.ID) {
+				starting = append(starting, row.ID)
+			}
+		}
+		t.g.starter.awaitFirstAttempts(ctx, starting)
 		if ctx.Err() != nil {
 			return agent.Briefing{}, context.Cause(ctx)
 		}
 	}
-	caller := t.callerOf(who)
 	b := agent.Briefing{Dir: caller.Dir}
 	counts := map[drawbridge.ServerID]int{}
 	for _, spec := range t.g.deck.Items(caller, mcp.MethodToolsList) {
@@ -105,10 +110,7 @@ func (t *AgentTools) Brief(ctx context.Context, who agent.Identity, wait bool) (
 	for _, s := range t.g.Status() {
 		status[s.Server] = s
 	}
-	for _, row := range t.g.Config().Mountable() {
-		if t.g.ruleGuard.Hides(caller, "", drawbridge.Spec{Server: row.ID}) {
-			continue
-		}
+	for _, row := range rows {
 		s := agent.ServerBriefing{Name: string(row.ID), Tools: counts[row.ID]}
 		if l, ok := t.g.deck.LastListing(row.ID); ok {
 			s.Instructions = l.Instructions
@@ -121,6 +123,13 @@ func (t *AgentTools) Brief(ctx context.Context, who agent.Identity, wait bool) (
 		b.Servers = append(b.Servers, s)
 	}
 	return b, nil
+}
+
+// visibleRows returns the servers that the rules do not hide from a caller.
+func (t *AgentTools) visibleRows(caller drawbridge.Caller) []config.Server {
+	return slices.DeleteFunc(slices.Clone(t.g.Config().Mountable()), func(row config.Server) bool {
+		return t.g.ruleGuard.Hides(caller, "", drawbridge.Spec{Server: row.ID})
+	})
 }
 
 // Select implements [agent.Tools].

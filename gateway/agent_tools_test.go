@@ -84,7 +84,7 @@ func TestAgentToolsOfAllKinds(t *testing.T) {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.NotFound {
 		t.Errorf("an unknown tool: %v", err)
 	}
-	who.Tools = [][]string{nil, {"read"}}
+	who.Tools = [][]string{{"*"}, {"read"}}
 	if _, err = tools.Call(t.Context(), who, toolCall("every__echo", `{"text":"ping"}`), update); err == nil {
 		t.Error("a tool that the patterns leave out was called")
 	}

@@ -134,13 +134,6 @@ func (s *lazyStarter) isStarting(ctx context.Context, id drawbridge.ServerID) bo
 	return errors.Is(s.fleet.AwaitFirstAttempt(now, id), context.Canceled)
 }
 
-// waitForNew waits until the servers that were never listed have been started once, successfully or not, or until ctx
-// ends. It allows the other servers to start.
-func (s *lazyStarter) waitForNew(ctx context.Context) {
-	s.startAll()
-	s.awaitFirstAttempts(ctx, s.neverTried)
-}
-
 // awaitFirstAttempts waits until the first attempt of this process to mount each of the servers has ended, or until ctx
 // ends.
 func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.ServerID) {

@@ -126,7 +126,9 @@ func anthropicRequest(m *ChatModel, r drawbridge.ModelRequest) (string, any) {
 	if r.Instructions != "" {
 		b.System = []anthropicBlock{{Type: "text", Text: r.Instructions, CacheControl: ephemeral}}
 	}
-	if !searches {
+	if searches {
+		r.Messages = pairedSearches(r.Messages)
+	} else {
 		r.Messages = withoutSearches(r.Messages)
 	}
 	history := cleanHistory(r.Messages)

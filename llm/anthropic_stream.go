@@ -144,6 +144,8 @@ func (r *anthropicReader) finish() (drawbridge.ModelResponse, error) {
 		r.stop = drawbridge.StopMaxOutput
 	case "refusal":
 		r.stop = drawbridge.StopRefusal
+	case "pause_turn":
+		r.stop = drawbridge.StopPaused
 	default:
 		r.stop = drawbridge.StopEnd
 	}

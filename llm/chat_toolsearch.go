@@ -46,7 +46,7 @@ func anthropicSearches(name string) bool {
 	if !strings.HasPrefix(name, "claude-") || strings.Contains(name, "haiku") {
 		return false
 	}
-	return !slices.ContainsFunc([]string{"claude-3", "opus-4-0", "opus-4-1", "opus-4-2", "sonnet-4-0", "sonnet-4-2"},
+	return !slices.ContainsFunc([]string{"claude-2", "claude-3", "claude-instant", "opus-4-0", "opus-4-1", "opus-4-2", "sonnet-4-0", "sonnet-4-2"},
 		func(old string) bool { return strings.Contains(name, old) })
 }
 
@@ -84,6 +84,60 @@ func withoutSearches(messages []drawbridge.Message) []drawbridge.Message {
 		}
 	}
 	return all
+}
+
+// pairedSearches returns the messages without results of searches whose call is missing, and without calls whose result
+// is missing: the provider refuses both. They remain when a part of a conversation was replaced by a summary, or an
+// answer was cut off. A call in the last answer stays, because its result may be in the next one.
+func pairedSearches(messages []drawbridge.Message) []drawbridge.Message {
+	last := -1
+	finished := map[string]bool{}
+	for i, m := range messages {
+		for _, p := range m.Parts {
+			if m.Role == drawbridge.AssistantRole {
+				last = i
+			}
+			if id, isResult := searchID(p); isResult {
+				finished[id] = true
+			}
+		}
+	}
+	all := slices.Clone(messages)
+	called := map[string]bool{}
+	for i, m := range all {
+		all[i].Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p drawbridge.MessagePart) bool {
+			id, isResult := searchID(p)
+			switch {
+			case id == "":
+				return false
+			case isResult:
+				return !called[id]
+			}
+			called[id] = true
+			return !finished[id] && i != last
+		})
+	}
+	return all
+}
+
+// searchID returns the ID of the search to which a part belongs, and whether the part is its result. The ID is empty for
+// other parts.
+func searchID(p drawbridge.MessagePart) (id string, isResult bool) {
+	if p.Thinking == nil {
+		return "", false
+	}
+	raw := p.Thinking.Provider
+	switch rawjson.GetString(raw, "type") {
+	case "server_tool_use":
+		return rawjson.GetString(raw, "id"), false
+	case "tool_search_tool_result":
+		return rawjson.GetString(raw, "tool_use_id"), true
+	case "tool_search_call":
+		return rawjson.GetString(raw, "call_id"), false
+	case "tool_search_output":
+		return rawjson.GetString(raw, "call_id"), true
+	}
+	return "", false
 }
 
 // searches reports whether a request has tools that the model must search for.

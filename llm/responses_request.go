@@ -89,6 +89,7 @@ func responsesRequest(m *ChatModel, r drawbridge.ModelRequest) (string, any) {
 		MaxOutputTokens: r.MaxOutput, PromptCacheKey: cacheKey(r.CacheKey)}
 	if m.searches(r) {
 		b.Tools = []any{responsesSearch{openAISearchType}}
+		r.Messages = pairedSearches(r.Messages)
 	} else {
 		r.Messages = withoutSearches(r.Messages)
 	}

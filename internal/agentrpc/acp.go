@@ -178,7 +178,7 @@ func (s *acpServer) session(id string) *acpSession {
 
 // sessionNotFound is the error for a session that is not open.
 func sessionNotFound() *rpcError {
-	return &rpcError{Code: codeNotFound, Message: "there is no such session in this connection"}
+	return &rpcError{Code: codeNotFound, Message: "the session is not open in this connection: load or resume it first"}
 }
 
 // open opens a session, in a goroutine that holds it until it is closed.
@@ -218,7 +218,7 @@ func (s *acpServer) open(m message, p acpParams) *rpcError {
 			complete := session.awaitModels()
 			s.respond(m.ID, session.opened(m.Method == "session/new"), nil)
 			answered = true
-			session.greet(o.Notices)
+			session.sendSessionState(o.Notices)
 			if !complete {
 				session.showModels()
 			}
@@ -321,7 +321,7 @@ func (s *acpServer) setMode(p acpParams) *rpcError {
 	return nil
 }
 
-// cancelRequest cancels the prompt of a request. Other requests do not take long.
+// cancelRequest cancels the prompt of a request. Other requests are not cancelled.
 func (s *acpServer) cancelRequest(id json.RawMessage) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.sessions))

@@ -152,11 +152,11 @@ func (a *acpSession) change(ctx context.Context, option, value string) error {
 		}
 		level := drawbridge.ThinkingLevel(value)
 		if !slices.Contains(thinkingLevels(), level) {
-			return invalidParams("there is no such level of thinking")
+			return invalidParams("unknown level of thinking: the option thinking lists the levels")
 		}
 		return a.agent.SetThinking(ctx, level)
 	}
-	return invalidParams("there is no such option")
+	return invalidParams("unknown option: the session's configOptions list the options")
 }
 
 // A modelList has the names of the models that a session can use. The host is asked once in a connection.

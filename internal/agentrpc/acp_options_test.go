@@ -18,14 +18,14 @@ func TestACPOptions(t *testing.T) {
 	}
 	for _, tt := range []struct{ params, want string }{
 		{`"configId":"model","value":"test/b"`, `"currentValue":"test/b","options":[{"value":"test/a","name":"test/a"},{"value":"test/b"`},
-		{`"configId":"model","value":"test/c"`, `"code":-32602,"message":"there is no such model"`},
+		{`"configId":"model","value":"test/c"`, `"code":-32602,"message":"unknown model"`},
 		{`"configId":"mode","value":"plan"`, `"sessionUpdate":"current_mode_update","currentModeId":"plan"`},
 		{`"configId":"mode","value":"all"`, `"code":-32602,"message":"change the permission mode: there is no mode`},
 		{`"configId":"thinking","value":"default"`, `"currentValue":"default","options":[{"value":"default"`},
 		{`"configId":"thinking","value":"high"`, `"currentValue":"high","options":[{"value":"off"`},
 		{`"configId":"thinking","value":"default"`, `"code":-32602`},
 		{`"configId":"thinking","value":"huge"`, `"code":-32602`},
-		{`"configId":"color","value":"red"`, `"code":-32602,"message":"there is no such option"`},
+		{`"configId":"color","value":"red"`, `"code":-32602,"message":"unknown option`},
 		{`"configId":"mode","type":"boolean","value":true`, `"code":-32602,"message":"value is not a string"`},
 		{`"configId":"mode"`, `"code":-32602`},
 	} {

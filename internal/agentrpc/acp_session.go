@@ -121,8 +121,8 @@ var actions = []sessionAction{
 	{"clear", "begin a new conversation; the old one stays in the history"},
 }
 
-// greet tells the client about the session, with what the host wants it to show.
-func (a *acpSession) greet(notices []string) {
+// sendSessionState sends the commands and the usage of an opened session, and the notices of the host.
+func (a *acpSession) sendSessionState(notices []string) {
 	a.update(sessionUpdate{Update: "available_commands_update", Commands: actions})
 	if a.agent.Snapshot().Messages > 0 {
 		a.showUsage()
@@ -251,6 +251,8 @@ func (a *acpSession) event(ctx context.Context, e agent.Event, questions *sync.W
 	case agent.ModeChanged:
 		a.update(sessionUpdate{Update: "current_mode_update", Mode: string(e.Mode)})
 		a.update(sessionUpdate{Update: "config_option_update", Options: a.options()})
+	case agent.ServersAwaited:
+		a.say("(waiting for the servers " + e.Text + ")")
 	case agent.Notice:
 		a.say(e.Text)
 	}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // floodLines is the number of pieces of an answer with the stop reason "flood".
 const floodLines = 1000
 
-// A scriptedModel gives answers in order. An answer with the stop reason "wait" does not end until the request is
+// A scriptedModel returns its answers in their order. An answer with the stop reason "wait" ends when the request is
 // cancelled.
 type scriptedModel struct {
 	name   string
@@ -246,7 +246,7 @@ func (h *scriptedHost) FindModel(ctx context.Context, name string) (agent.Model,
 		return nil, context.Cause(ctx)
 	}
 	if name != "test/b" {
-		return nil, errors.New("there is no such model")
+		return nil, errors.New("unknown model")
 	}
 	return &scriptedModel{name: "b", all: []drawbridge.ModelResponse{says("I am b", drawbridge.StopEnd)}}, nil
 }

@@ -49,7 +49,7 @@ func (e *rpcError) Error() string { return e.Message }
 
 // unknownMethod is the error for a method that does not exist.
 func unknownMethod(method string) *rpcError {
-	return &rpcError{codeMethod, "there is no such method", &errorData{Method: method}}
+	return &rpcError{codeMethod, "unknown method", &errorData{Method: method}}
 }
 
 func invalidParams(text string) *rpcError { return &rpcError{Code: codeParams, Message: text} }

@@ -142,7 +142,7 @@ func parsePromptArguments(known []promptArgument, args string) (map[string]strin
 		case !ok || key == "":
 			return nil, fmt.Errorf("%s is not key=value", safetext.Quote(word))
 		case !slices.Contains(names, key):
-			return nil, fmt.Errorf("there is no argument %s (there is: %s)", safetext.Quote(key), orNone(names))
+			return nil, fmt.Errorf("unknown argument %s; the arguments are: %s", safetext.Quote(key), orNone(names))
 		}
 		given[key] = value
 	}

@@ -272,7 +272,7 @@ func commandsFromElsewhere(t *testing.T, place string) {
 		{"/help", "template: reviews a file"},
 		{"/every:greet", "required arguments are missing: name"},
 		{"/every:greet nonsense", `"nonsense" is not key=value`},
-		{"/every:greet colour=red", `there is no argument "colour"`},
+		{"/every:greet colour=red", `unknown argument "colour"; the arguments are: `},
 		{`/Every:Greet name="Ada Lovelace"`, "Ready."},
 		{"/every:no", "unknown command: /every:no"},
 		{`/review "a b.go" $1 it's`, "Ready."},
