@@ -216,7 +216,6 @@ func TestBriefingNamesServersThatStart(t *testing.T) {
 		v, ok := map[string]string{"HOME": home, "DRAWBRIDGE_KEYCHAIN": "off", "XDG_CACHE_HOME": cacheDir(t)}[name]
 		return v, ok
 	}})
-	<-g.fleet.Running()
 	tools := g.AgentTools("s1", AgentOptions{Dir: home})
 	defer tools.Close()
 	who := agent.Identity{Session: "s1", Mode: agent.Bypass}

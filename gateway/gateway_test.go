@@ -72,18 +72,23 @@ func closeIt(t testing.TB, g *Gateway) {
 	}
 }
 
-// run runs the gateway in the background; Close ends it.
+// run runs the gateway in the background and returns when Run has begun; Close ends it.
 func run(t testing.TB, g *Gateway) {
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		if err := g.Run(context.Background()); err != nil {
 			t.Error(err)
 		}
-	})
+	}()
 	t.Cleanup(func() {
 		closeIt(t, g)
-		wg.Wait()
+		<-ended
 	})
+	select {
+	case <-g.fleet.Running():
+	case <-ended:
+	}
 }
 
 func loaded(t testing.TB, g *Gateway) map[drawbridge.ServerID]error {

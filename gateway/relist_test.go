@@ -252,7 +252,6 @@ func TestAServerThatIsNotConnectedIsListedWhenItStarts(t *testing.T) {
 	another(t, c)
 	c.OnDemand = true
 	g := open(t, c)
-	<-g.fleet.Running()
 	listed, away, err := g.Relist(t.Context())
 	if err != nil || len(listed) > 0 || !slices.Equal(away, []drawbridge.ServerID{"s"}) {
 		t.Errorf("listed again were %v, away %v, %v", listed, away, err)
