@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -19,7 +20,10 @@ func postgresDialect() dialect {
 			"BLOB", "BYTEA"),
 		// An arbitrary lock number that other programs on the server are unlikely to use: its bytes spell
 		// "drawbrdg".
-		lock:           "SELECT pg_advisory_xact_lock(7237970079022706791)",
+		lock: "SELECT pg_advisory_xact_lock(7237970079022706791)",
+		// The second number tells workspaces in other schemas apart.
+		writeLock:      "SELECT pg_advisory_xact_lock(1685221232, hashtext(current_schema()))",
+		snapshot:       &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		fault:          postgresFault,
 		isMissingTable: func(err error) bool { return postgresCode(err) == "42P01" },
 		// If the server did not answer, the outcome is unknown.

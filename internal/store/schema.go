@@ -247,7 +247,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			}
 		}
 		if _, err := tx.ExecContext(ctx,
-			"CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
+			"CREATE TABLE IF NOT EXISTS "+db.versionTable+" (version BIGINT NOT NULL)"); err != nil {
 			return err
 		}
 		// Another process may have migrated the tables meanwhile.
@@ -263,18 +263,20 @@ func (db *DB) migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM schema_version"); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+db.versionTable); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO schema_version (version) VALUES ($1)", len(db.schema))
+		_, err = tx.ExecContext(ctx, "INSERT INTO "+db.versionTable+" (version) VALUES ($1)", len(db.schema))
 		return err
 	})
 }
 
-// schemaVersion returns the number of migration steps that were applied to the store, or 0 if the table
-// schema_version is empty.
+// stateVersions is the table with the version of stateSchema.
+const stateVersions = "schema_version"
+
+// schemaVersion returns the number of migration steps that were applied to the store, or 0 if the table is empty.
 func (db *DB) schemaVersion(ctx context.Context, from rowQuerier) (version int, err error) {
-	err = from.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version)
+	err = from.QueryRowContext(ctx, "SELECT version FROM "+db.versionTable).Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

@@ -161,7 +161,7 @@ func ReadSchemaVersion(ctx context.Context, path string) (version int, err error
 	if err != nil {
 		return 0, err
 	}
-	db := &DB{name: path, dialect: sqliteDialect()}
+	db := &DB{name: path, dialect: sqliteDialect(), versionTable: stateVersions}
 	version, err = db.schemaVersion(ctx, pool)
 	if err = errors.Join(err, pool.Close()); err != nil {
 		return 0, db.fault("read its version", err)

@@ -27,7 +27,7 @@ const sqliteReaders = 4
 
 func sqliteDialect() dialect {
 	return dialect{
-		questionMarks:  true,
+		isSQLite:       true,
 		keywords:       strings.NewReplacer("CLOCK", "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)"),
 		fault:          sqliteFault,
 		isMissingTable: func(err error) bool { return sqliteCode(err) == sqlite3.SQLITE_ERROR },

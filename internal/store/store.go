@@ -52,8 +52,9 @@ type DB struct {
 	// name is the file or server, for messages; it contains no password.
 	name    string
 	dialect dialect
-	// schema has the migration steps of the tables, see stateSchema.
-	schema []string
+	// schema has the migration steps of the tables, see stateSchema. versionTable is the table with their number.
+	schema       []string
+	versionTable string
 	// writer and reader are the connection pools for writing and reading; both may be the same pool. For a SQLite
 	// file, writer has a single connection, because SQLite permits only one writer at a time. Waiting for this
 	// connection is fairer than waiting in SQLite.
@@ -79,12 +80,15 @@ type dialect struct {
 	// keywords replaces two words in a statement by SQL. CLOCK becomes the expression for the database's time in
 	// milliseconds since 1970, and BLOB becomes the type of byte strings.
 	keywords *strings.Replacer
-	// questionMarks reports whether statements with many parameters use the placeholder "?" for each parameter,
-	// instead of "$1", "$2" and so on.
-	questionMarks bool
+	// isSQLite reports whether the database is SQLite: statements with many parameters use the placeholder "?" for each
+	// of them instead of "$1", "$2" and so on, and a search has a virtual table.
+	isSQLite bool
+	// snapshot begins a transaction that reads one state of the database. In SQLite each transaction does.
+	snapshot *sql.TxOptions
 	// lock is a statement that a migration executes first, so that only one process migrates the tables at a time.
-	// lock is empty if the transaction of the migration already excludes other writers.
-	lock string
+	// lock is empty if the transaction of the migration already excludes other writers. writeLock does the same for writes
+	// to a workspace.
+	lock, writeLock string
 	// fault returns the fault code for a database error, and advice for the user.
 	fault func(err error) (code drawbridge.FaultCode, next string)
 	// isMissingTable reports whether a database error may mean that a table is missing.
@@ -101,11 +105,11 @@ type dialect struct {
 // Open creates or migrates the tables. A fault with code InvalidInput means that the location is invalid, or that a
 // newer Drawbridge has written the store.
 func Open(ctx context.Context, location string, o Options) (*DB, error) {
-	return openTables(ctx, location, o, func(dialect) []string { return stateSchema[:] })
+	return openTables(ctx, location, o, stateVersions, func(dialect) []string { return stateSchema[:] })
 }
 
-// openTables opens a database and creates or migrates the tables of a schema.
-func openTables(ctx context.Context, location string, o Options, schema func(dialect) []string) (*DB, error) {
+// openTables opens a database and creates or migrates the tables of a schema. versions is the table with the version.
+func openTables(ctx context.Context, location string, o Options, versions string, schema func(dialect) []string) (*DB, error) {
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
 	}
@@ -122,7 +126,7 @@ func openTables(ctx context.Context, location string, o Options, schema func(dia
 	if err != nil {
 		return nil, err
 	}
-	db.schema = schema(db.dialect)
+	db.schema, db.versionTable = schema(db.dialect), versions
 	if err := db.migrate(ctx); err != nil {
 		_ = db.Close() // the first error matters
 		return nil, err
@@ -174,6 +178,7 @@ func (db *DB) inTransactionOn(ctx context.Context, with *sql.DB, step string, wo
 	if err != nil {
 		return db.fault(step, err)
 	}
+	defer tx.Rollback() // if work panics; does nothing after Commit
 	if err := work(tx); err != nil {
 		_ = tx.Rollback() // the first error matters
 		return db.fault(step, transactionError(ctx, err))

@@ -200,7 +200,7 @@ func (d dialect) writeParameters(b *strings.Builder, from, n int) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if d.questionMarks {
+		if d.isSQLite {
 			b.WriteString("?")
 		} else {
 			fmt.Fprintf(b, "$%d", from+i)

@@ -2,29 +2,41 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
-	"github.com/oklog/ulid/v2"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
 // A Workspace is the database of a workspace. Its methods are safe for concurrent use. Errors are *drawbridge.Fault
 // values, as those of a DB; a request that a workspace.Error refuses has that error as its cause.
-type Workspace struct{ db *DB }
+type Workspace struct {
+	db *DB
+
+	// mu guards keys.
+	mu   sync.Mutex
+	keys ledger.KeyGenerator
+}
 
 // OpenWorkspace opens the workspace at a location; see [Open] for its forms. It creates or migrates the tables.
 func OpenWorkspace(ctx context.Context, location string, o Options) (*Workspace, error) {
-	db, err := openTables(ctx, location, o, workspaceSchema)
+	db, err := openTables(ctx, location, o, "workspace_version", workspaceSchema)
 	if err != nil {
 		return nil, err
 	}
-	return &Workspace{db}, nil
+	if db.dialect.isSQLite { // what ScrubText removes must not stay in the file
+		if _, err := db.writer.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
+			_ = db.Close() // the first error matters
+			return nil, db.fault("open", err)
+		}
+	}
+	return &Workspace{db: db}, nil
 }
 
 // Close closes the workspace. It waits for operations in progress.
@@ -35,7 +47,8 @@ type Receipt struct {
 	// Entity is what was written, and Page the page that it belongs to.
 	Entity workspace.ID `json:"entity"`
 	Page   workspace.ID `json:"page,omitempty"`
-	// Revision identifies the write.
+	// Revision identifies the write. If the entity has this content already, it is the revision of that content, and
+	// nothing was written.
 	Revision workspace.ID `json:"revision"`
 	// Waiting reports that content of a person stays in place until one accepts the new content. Deviation is the record
 	// of a disagreement with canonical content; empty without one.
@@ -48,26 +61,41 @@ type Receipt struct {
 // Apply carries out writes in one transaction: all of them, or none. It returns a receipt for each.
 func (w *Workspace) Apply(ctx context.Context, writes ...workspace.Write) (receipts []Receipt, err error) {
 	err = w.db.inTransaction(ctx, "write to the workspace", func(tx *sql.Tx) error {
-		if lock := w.db.dialect.lock; lock != "" { // one writer at a time, as in a SQLite file
+		if lock := w.db.dialect.writeLock; lock != "" { // one writer at a time, as in a SQLite file
 			if _, err := tx.ExecContext(ctx, lock); err != nil {
 				return err
 			}
 		}
 		receipts = receipts[:0]
-		prepared := map[string]*sql.Stmt{} // the transaction closes them
+		shared := &batch{prepared: map[string]*sql.Stmt{}, changed: map[workspace.ID]bool{}}
 		for i, write := range writes {
-			a := &application{ctx: ctx, tx: tx, db: w.db, prepared: prepared, write: write}
+			a := &application{ctx: ctx, tx: tx, w: w, db: w.db, batch: shared, write: write}
 			if err := a.carryOut(); err != nil {
 				return w.refused(err, i, len(writes))
 			}
 			receipts = append(receipts, a.receipt)
 		}
-		return nil
+		return w.indexChanged(ctx, tx, shared)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return receipts, nil
+	return receipts, w.afterScrub(ctx, writes)
+}
+
+// afterScrub removes the texts of a scrub from the log of a SQLite file, too.
+func (w *Workspace) afterScrub(ctx context.Context, writes []workspace.Write) error {
+	scrubs := slices.ContainsFunc(writes, func(write workspace.Write) bool {
+		_, ok := write.Change().(workspace.ScrubText)
+		return ok
+	})
+	if !scrubs || !w.db.dialect.isSQLite {
+		return nil
+	}
+	if _, err := w.db.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return w.db.fault("remove the scrubbed texts from the log", err)
+	}
+	return nil
 }
 
 // refused returns the fault for a write that the rules of the workspace refuse; other errors stay as they are.
@@ -85,25 +113,60 @@ func (w *Workspace) refused(err error, i, n int) error {
 	return f
 }
 
+// A batch is what the writes of a transaction share.
+type batch struct {
+	// prepared has the statements of the transaction by their text: an import executes the same ones for each page. The
+	// transaction closes them.
+	prepared map[string]*sql.Stmt
+	// changed has the pages whose text has changed: each is put into the index of the search once.
+	changed map[workspace.ID]bool
+	// scrubbed reports that a text was removed from everything.
+	scrubbed bool
+}
+
+// indexChanged puts the changed pages into the index of the search.
+func (w *Workspace) indexChanged(ctx context.Context, tx *sql.Tx, b *batch) error {
+	a := &application{ctx: ctx, tx: tx, w: w, db: w.db, batch: b}
+	for id := range b.changed {
+		if err := a.indexPage(id); err != nil {
+			return err
+		}
+	}
+	if b.scrubbed && w.db.dialect.isSQLite { // the index keeps removed words until it is rewritten
+		return a.exec("INSERT INTO page_texts (page_texts) VALUES ('optimize')")
+	}
+	return nil
+}
+
 // An application carries out one write in a transaction.
 type application struct {
-	ctx context.Context
-	tx  *sql.Tx
-	db  *DB
-	// prepared has the statements of the transaction by their text: an import executes the same ones for each page.
-	prepared map[string]*sql.Stmt
-	write    workspace.Write
-	stamp    workspace.Stamp
-	receipt  Receipt
+	*batch
+	ctx     context.Context
+	tx      *sql.Tx
+	w       *Workspace
+	db      *DB
+	write   workspace.Write
+	stamp   workspace.Stamp
+	receipt Receipt
+	// unchanged reports that the entity had this content already.
+	unchanged bool
 }
 
 func (a *application) carryOut() error {
 	if a.write.Change() == nil {
 		return &workspace.Error{Code: workspace.Forbidden, Reason: "the write was not made by workspace.NewWrite"}
 	}
-	a.receipt.Revision = newID(a.write.At())
+	a.receipt.Revision = a.newID()
 	a.stamp = a.write.Stamp(a.receipt.Revision)
-	if err := a.change(); err != nil {
+	if err := a.change(); err != nil || a.unchanged {
+		return err
+	}
+	actor := a.write.Actor()
+	name := strings.TrimPrefix(fmt.Sprintf("%T", a.write.Change()), "workspace.")
+	if err := a.exec(`INSERT INTO writes (revision, change, entity, page, kind, script, actor, thread, run, at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, string(a.stamp.Revision), name, string(a.receipt.Entity),
+		string(a.receipt.Page), actor.Kind.String(), number(actor.Script), actor.Principal, actor.Thread, actor.Run,
+		a.stamp.At.UnixMilli()); err != nil {
 		return err
 	}
 	return a.addSources()
@@ -158,9 +221,11 @@ func (a *application) change() error {
 	return &workspace.Error{Code: workspace.Invalid, Reason: fmt.Sprintf("a workspace does not store %T", a.write.Change())}
 }
 
-// newID returns an ID that sorts by time.
-func newID(at time.Time) workspace.ID {
-	return workspace.ID(ulid.MustNew(ulid.Timestamp(at), rand.Reader).String())
+// newID returns an ID that is greater than the IDs before.
+func (a *application) newID() workspace.ID {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	return workspace.ID(a.w.keys.Next(a.write.At()))
 }
 
 // prepare returns a statement of the transaction.
@@ -249,9 +314,9 @@ func (a *application) setStamp(table string, id workspace.ID, s workspace.Stamp)
 }
 
 // addRevision records content of an entity.
-func (a *application) addRevision(entity, page workspace.ID, kind workspace.Kind, text, state string) error {
-	return a.insert("revisions", "entity, kind, page, text, digest, state, accepted_by, accepted_at", string(entity),
-		string(kind), string(page), text, workspace.Digest(text), state, "", 0)
+func (a *application) addRevision(c content, state string, base workspace.ID) error {
+	return a.insert("revisions", "entity, kind, page, text, digest, state, base, accepted_by, accepted_at", string(c.entity),
+		string(c.kind), string(c.page), c.text, workspace.Digest(c.text), state, string(base), "", 0)
 }
 
 // addSources records the derivation links and the outside sources of the write, for the entity of the receipt.
@@ -261,28 +326,32 @@ func (a *application) addSources() error {
 			return err
 		}
 	}
-	for _, r := range a.write.References() {
-		if err := a.exec(`INSERT INTO outside_sources (revision, kind, name, server) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (revision, kind, name, server) DO NOTHING`, string(a.receipt.Revision), r.Kind, r.Name, r.Server); err != nil {
+	for i, r := range a.write.References() {
+		if err := a.exec(`INSERT INTO outside_sources (revision, nr, kind, name, server) VALUES ($1, $2, $3, $4, $5)`,
+			string(a.receipt.Revision), i, r.Kind, r.Name, r.Server); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addSource records a derivation link from the entity of the receipt.
+// addSource records that the content of the entity of the receipt was made from a source.
 func (a *application) addSource(source workspace.ID) error {
-	derived := a.receipt.Entity
-	if source == derived || derived == "" {
+	derived, revision := a.receipt.Entity, a.receipt.Revision
+	if source == derived {
 		return nil
 	}
-	var n int
-	if err := a.scan("", "SELECT COUNT(*) FROM revisions WHERE entity = $1", []any{string(source)}, &n); err != nil {
+	if _, ok := a.write.Change().(workspace.Derive); ok { // of the content that the entity has
+		if err := a.scan("entity", "SELECT revision FROM revisions WHERE entity = $1 AND state = 'current'",
+			[]any{string(derived)}, &revision); err != nil {
+			return err
+		}
+	}
+	var known int
+	if err := a.scan(fmt.Sprintf("source %.40q", source), "SELECT 1 FROM revisions WHERE entity = $1 LIMIT 1",
+		[]any{string(source)}, &known); err != nil {
 		return err
 	}
-	if n == 0 {
-		return notFound(fmt.Sprintf("source %.40q", source))
-	}
-	return a.exec(`INSERT INTO derivations (derived, source, revision) VALUES ($1, $2, $3)
-		ON CONFLICT (derived, source) DO NOTHING`, string(derived), string(source), string(a.receipt.Revision))
+	return a.exec(`INSERT INTO derivations (revision, derived, source) VALUES ($1, $2, $3)
+		ON CONFLICT (revision, derived, source) DO NOTHING`, string(revision), string(derived), string(source))
 }

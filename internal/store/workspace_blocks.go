@@ -6,25 +6,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-func (a *application) insertBlock(page workspace.ID, slot string, pos int64, b workspace.NewBlock) error {
-	id := newID(a.stamp.At)
+func (a *application) insertBlock(page workspace.ID, pos int64, b workspace.NewBlock) error {
+	id := a.newID()
 	if a.receipt.Entity == "" {
 		a.receipt.Entity = id
 	}
-	if err := a.insert("blocks", "id, page, slot, pos, type, text", string(id), string(page), slot, pos, b.Type, b.Text); err != nil {
+	if err := a.insert("blocks", "id, page, slot, pos, type, text", string(id), string(page), b.Slot, pos, b.Type, b.Text); err != nil {
 		return err
 	}
-	if err := a.addRevision(id, page, workspace.BlockKind, b.Text, currentRevision); err != nil {
+	if err := a.addRevision(content{id, page, workspace.BlockKind, b.Text}, currentRevision, ""); err != nil {
 		return err
 	}
-	return a.linkBlock(id, page, b.Text)
+	return a.addLinks(id, page, b.Text)
 }
 
-// linkBlock records the links in the text of a block.
-func (a *application) linkBlock(id, page workspace.ID, text string) error {
-	if err := a.exec("DELETE FROM links WHERE block = $1", string(id)); err != nil {
-		return err
-	}
+// addLinks records the links in the text of a block.
+func (a *application) addLinks(id, page workspace.ID, text string) error {
 	for _, link := range workspace.Links(text) {
 		if err := a.exec("INSERT INTO links (block, page, slug) VALUES ($1, $2, $3)", string(id), string(page), link.Slug); err != nil {
 			return err
@@ -42,41 +39,35 @@ func (a *application) addBlock(c workspace.AddBlock) error {
 	if err != nil {
 		return err
 	}
-	slot := c.Block.Slot
-	if slot == "" {
-		if slot, err = a.freeSlot(c.Page); err != nil {
-			return err
-		}
-	} else {
-		var taken int
-		if err := a.scan("", "SELECT COUNT(*) FROM blocks WHERE page = $1 AND slot = $2", []any{string(c.Page), slot}, &taken); err != nil {
-			return err
-		}
-		if taken > 0 {
-			return &workspace.Error{Code: workspace.Conflict, Reason: fmt.Sprintf("the page has a slot %q", slot)}
-		}
-	}
-	if err := a.insertBlock(c.Page, slot, pos, c.Block); err != nil {
+	if c.Block.Slot, err = a.freeSlot(c.Page, c.Block.Slot); err != nil {
 		return err
 	}
-	if err := a.flagDerived(c.Page, c.Page); err != nil {
+	if err := a.insertBlock(c.Page, pos, c.Block); err != nil {
 		return err
 	}
-	return a.indexPage(c.Page)
+	a.changed[c.Page] = true
+	return a.flagDerived(c.Page, c.Page)
 }
 
-func (a *application) freeSlot(page workspace.ID) (string, error) {
+// freeSlot returns the name of a new block of a page. One that the caller gave must be free.
+func (a *application) freeSlot(page workspace.ID, slot string) (string, error) {
 	var n int
 	if err := a.scan("", "SELECT COUNT(*) FROM blocks WHERE page = $1", []any{string(page)}, &n); err != nil {
 		return "", err
 	}
 	for {
 		n++
-		slot := fmt.Sprintf("b%d", n)
+		try := slot
+		if slot == "" {
+			try = fmt.Sprintf("b%d", n)
+		}
 		var taken int
-		if err := a.scan("", "SELECT COUNT(*) FROM blocks WHERE page = $1 AND slot = $2", []any{string(page), slot}, &taken); err != nil ||
+		if err := a.scan("", "SELECT COUNT(*) FROM blocks WHERE page = $1 AND slot = $2", []any{string(page), try}, &taken); err != nil ||
 			taken == 0 {
-			return slot, err
+			return try, err
+		}
+		if slot != "" {
+			return "", &workspace.Error{Code: workspace.Conflict, Reason: fmt.Sprintf("the page has a slot %q", slot)}
 		}
 	}
 }
@@ -112,20 +103,8 @@ func (a *application) placeAfter(page workspace.ID, slot string) (int64, error) 
 
 // renumber gives the blocks of a page positions with room between them.
 func (a *application) renumber(page workspace.ID) error {
-	rows, err := a.tx.QueryContext(a.ctx, "SELECT id FROM blocks WHERE page = $1 ORDER BY pos", string(page))
+	ids, err := selectRows(a.ctx, a.tx, "SELECT id FROM blocks WHERE page = $1 ORDER BY pos", scanText, string(page))
 	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	for i, id := range ids {
@@ -143,21 +122,16 @@ func (a *application) setBlock(c workspace.SetBlock) error {
 	if err := a.wantPage(c.Page); err != nil {
 		return err
 	}
-	var before string
-	var old scannedStamp
-	if err := a.scan(slotNamed(c.Slot), "SELECT id, text, "+stampNames+" FROM blocks WHERE page = $1 AND slot = $2",
-		[]any{string(c.Page), c.Slot}, append([]any{&a.receipt.Entity, &before}, old.into()...)...); err != nil {
+	var read workspace.ID
+	if err := a.scan(slotNamed(c.Slot), "SELECT id, revision FROM blocks WHERE page = $1 AND slot = $2",
+		[]any{string(c.Page), c.Slot}, &a.receipt.Entity, &read); err != nil {
 		return err
 	}
-	if c.Base != "" && c.Base != old.s.Revision {
+	if c.Base != "" && c.Base != read {
 		return &workspace.Error{Code: workspace.Conflict,
-			Reason: fmt.Sprintf("the block %q has changed since it was read: its revision is %s", c.Slot, old.s.Revision)}
+			Reason: fmt.Sprintf("the block %q has changed since it was read: its revision is %s", c.Slot, read)}
 	}
-	current, err := a.settle(a.receipt.Entity, c.Page, workspace.BlockKind, old.stamp(), before, c.Text)
-	if err != nil || !current {
-		return err
-	}
-	return a.put(content{a.receipt.Entity, c.Page, workspace.BlockKind, c.Text}, a.stamp)
+	return a.settle(content{a.receipt.Entity, c.Page, workspace.BlockKind, c.Text})
 }
 
 // A content is what an entity has, or is to have.
@@ -170,7 +144,7 @@ type content struct {
 // contentColumns has the table and the column of the content of each kind of entity that can be written again.
 var contentColumns = map[workspace.Kind][2]string{
 	workspace.PageKind: {"pages", "title"}, workspace.BlockKind: {"blocks", "text"}, workspace.PropertyKind: {"properties", "items"},
-	workspace.MemoryKind: {"memory", "text"}, workspace.AttachmentKind: {"attachments", "digest"},
+	workspace.MemoryKind: {"memory", "text"}, workspace.AttachmentKind: {"attachments", "digest"}, workspace.TagKind: {"tags", "text"},
 }
 
 // put makes a content that of its entity, with a stamp.
@@ -182,15 +156,23 @@ func (a *application) put(c content, s workspace.Stamp) error {
 	if err := a.setStamp(place[0], c.entity, s); err != nil {
 		return err
 	}
-	switch c.kind {
-	case workspace.PropertyKind, workspace.MemoryKind:
-		return nil
-	case workspace.BlockKind:
-		if err := a.linkBlock(c.entity, c.page, c.text); err != nil {
+	if c.kind == workspace.BlockKind {
+		if err := a.exec("DELETE FROM links WHERE block = $1", string(c.entity)); err != nil {
+			return err
+		}
+		if err := a.addLinks(c.entity, c.page, c.text); err != nil {
 			return err
 		}
 	}
-	return a.indexPage(c.page)
+	a.textChanged(c)
+	return nil
+}
+
+// textChanged notes that the text of a page has changed, if the content belongs to it.
+func (a *application) textChanged(c content) {
+	if c.kind == workspace.BlockKind || c.kind == workspace.PageKind {
+		a.changed[c.page] = true
+	}
 }
 
 func (a *application) moveBlock(c workspace.MoveBlock) error {

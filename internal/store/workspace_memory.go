@@ -2,12 +2,11 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
@@ -15,16 +14,15 @@ import (
 
 // attach adds a file to a page. The bytes of equal files are stored once.
 func (a *application) attach(c workspace.Attach) error {
-	a.receipt.Entity, a.receipt.Page = newID(a.stamp.At), c.Page
+	a.receipt.Entity, a.receipt.Page = a.newID(), c.Page
 	if err := a.wantPage(c.Page); err != nil {
 		return err
 	}
-	sum := sha256.Sum256(c.Data)
-	digest := hex.EncodeToString(sum[:])
+	digest := workspace.Digest(string(c.Data))
 	if err := a.exec("INSERT INTO files (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING", digest, c.Data); err != nil {
 		return err
 	}
-	if err := a.addRevision(a.receipt.Entity, c.Page, workspace.AttachmentKind, digest, currentRevision); err != nil {
+	if err := a.addRevision(content{a.receipt.Entity, c.Page, workspace.AttachmentKind, digest}, currentRevision, ""); err != nil {
 		return err
 	}
 	return a.insert("attachments", "id, page, name, type, digest, size", string(a.receipt.Entity), string(c.Page), c.Name, c.Type,
@@ -33,26 +31,21 @@ func (a *application) attach(c workspace.Attach) error {
 
 // setGrant replaces the capabilities of a principal.
 func (a *application) setGrant(c workspace.SetGrant) error {
-	if err := a.exec("DELETE FROM grants WHERE principal = $1", c.Principal); err != nil || len(c.Capabilities) == 0 {
+	if err := a.exec("DELETE FROM workspace_grants WHERE principal = $1", c.Principal); err != nil || len(c.Capabilities) == 0 {
 		return err
 	}
 	held, err := json.Marshal(c.Capabilities)
 	if err != nil {
 		return err
 	}
-	return a.exec("INSERT INTO grants (principal, capabilities) VALUES ($1, $2)", c.Principal, string(held))
+	return a.exec("INSERT INTO workspace_grants (principal, capabilities) VALUES ($1, $2)", c.Principal, string(held))
 }
 
 // setMemory writes an item of memory.
 func (a *application) setMemory(c workspace.SetMemory) error {
-	var id workspace.ID
-	var before string
-	var old scannedStamp
-	err := a.scan("item", "SELECT id, text, "+stampNames+" FROM memory WHERE tier = $1 AND key = $2 AND name = $3",
-		[]any{string(c.Tier), c.Key, c.Name}, append([]any{&id, &before}, old.into()...)...)
-	if refusal, ok := errors.AsType[*workspace.Error](err); ok && refusal.Code == workspace.NotFound {
-		a.receipt.Entity = newID(a.stamp.At)
-		if err := a.addRevision(a.receipt.Entity, "", workspace.MemoryKind, c.Text, currentRevision); err != nil {
+	found, err := a.find("item", "SELECT id FROM memory WHERE tier = $1 AND key = $2 AND name = $3", string(c.Tier), c.Key, c.Name)
+	if !found {
+		if err := a.addRevision(content{a.receipt.Entity, "", workspace.MemoryKind, c.Text}, currentRevision, ""); err != nil {
 			return err
 		}
 		return a.insert("memory", "id, tier, key, name, text", string(a.receipt.Entity), string(c.Tier), c.Key, c.Name, c.Text)
@@ -61,34 +54,38 @@ func (a *application) setMemory(c workspace.SetMemory) error {
 		return err
 	}
 	text := c.Text
-	if c.Append && old.s.Lifecycle != workspace.Retired {
-		text = before + c.Text
-		if err := (workspace.SetMemory{Tier: c.Tier, Key: c.Key, Name: c.Name, Text: text}).Check(); err != nil {
+	if c.Append {
+		old, err := a.currentContent(a.receipt.Entity)
+		if err != nil {
 			return err
 		}
-		// What is added to a text does not make the rest of it more trusted.
-		a.stamp = a.write.Derived(old.s.Origin).Stamp(a.receipt.Revision)
+		if old.stamp.Lifecycle != workspace.Retired {
+			text = old.text + c.Text
+			if err := (workspace.SetMemory{Tier: c.Tier, Key: c.Key, Name: c.Name, Text: text}).Check(); err != nil {
+				return err
+			}
+			a.stamp = a.write.Derived(old.stamp.Origin).Stamp(a.stamp.Revision) // the added text does not change that of the rest
+		}
 	}
-	a.receipt.Entity = id
-	current, err := a.settle(id, "", workspace.MemoryKind, old.stamp(), before, text)
-	if err != nil || !current {
-		return err
-	}
-	return a.put(content{id, "", workspace.MemoryKind, text}, a.stamp)
+	return a.settle(content{a.receipt.Entity, "", workspace.MemoryKind, text})
 }
 
 // summarise writes an item of memory from others, which become its sources.
 func (a *application) summarise(c workspace.Summarise) error {
 	origins := make([]workspace.Origin, len(c.From))
 	for i, id := range c.From {
-		if err := a.scan(fmt.Sprintf("item of memory %.40q", id), "SELECT origin FROM memory WHERE id = $1", []any{string(id)},
-			&origins[i]); err != nil {
+		var from workspace.MemoryPlace
+		if err := a.scan(fmt.Sprintf("item of memory %.40q", id), "SELECT tier, key, origin FROM memory WHERE id = $1",
+			[]any{string(id)}, &from.Tier, &from.Key, &origins[i]); err != nil {
+			return err
+		}
+		if err := c.CheckSource(a.write.Actor(), from); err != nil {
 			return err
 		}
 	}
 	a.write = a.write.Derived(origins...)
-	a.stamp = a.write.Stamp(a.receipt.Revision)
-	if err := a.setMemory(c.SetMemory); err != nil {
+	a.stamp = a.write.Stamp(a.stamp.Revision)
+	if err := a.setMemory(c.SetMemory); err != nil || a.unchanged {
 		return err
 	}
 	for _, id := range c.From {
@@ -99,59 +96,64 @@ func (a *application) summarise(c workspace.Summarise) error {
 	return nil
 }
 
-// forget retires an item of memory.
-func (a *application) forget(c workspace.Forget) error {
-	current, err := a.currentContent(c.Entity)
-	if err != nil {
-		return err
-	}
-	if current.kind != workspace.MemoryKind {
-		return &workspace.Error{Code: workspace.Invalid, Reason: fmt.Sprintf("the entity %.40q is not an item of memory", c.Entity)}
-	}
-	a.receipt.Entity = c.Entity
-	return a.retireContent(current)
-}
-
 // scrub removes the texts of revisions, and of the contents that they are. The digests stay.
 func (a *application) scrub(c workspace.ScrubText) error {
+	a.scrubbed = true
 	for _, revision := range c.Revisions {
-		all, err := a.revisionsOf(revision)
+		all, err := a.contentsOf(revision)
 		if err != nil {
 			return err
 		}
 		for _, r := range all {
 			a.receipt.Entity, a.receipt.Page = r.entity, r.page
-			if r.state == currentRevision {
-				if err := a.scrubContent(r); err != nil {
-					return err
-				}
+			if err := a.scrubContent(r); err != nil {
+				return err
 			}
 		}
-		if err := a.exec("UPDATE revisions SET text = '' WHERE revision = $1", string(revision)); err != nil {
-			return err
+		for _, statement := range []string{
+			"UPDATE revisions SET text = '', state = CASE state WHEN 'current' THEN state ELSE 'scrubbed' END WHERE revision = $1",
+			"DELETE FROM outside_sources WHERE revision = $1",
+		} {
+			if err := a.exec(statement, string(revision)); err != nil {
+				return err
+			}
 		}
-		if err := a.exec("DELETE FROM outside_sources WHERE revision = $1", string(revision)); err != nil {
+		if err := a.resolve(revision, "scrubbed"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *application) scrubContent(r storedRevision) error {
-	switch r.kind {
-	case workspace.AttachmentKind:
-		if err := a.exec("DELETE FROM files WHERE digest IN (SELECT digest FROM attachments WHERE id = $1)", string(r.entity)); err != nil {
+// scrubContent removes a text from what the entity has beside its revisions.
+func (a *application) scrubContent(r storedContent) error {
+	if isFirst(r) { // the head and the slug were made with the page
+		if err := a.exec("UPDATE pages SET head = '', slug = $1 WHERE id = $2", "page-"+strings.ToLower(string(r.entity)),
+			string(r.entity)); err != nil {
 			return err
 		}
-		return a.exec("DELETE FROM attachments WHERE id = $1", string(r.entity))
-	case workspace.PropertyKind:
-		r.text = "[]"
-	case workspace.PageKind:
-		r.text = "scrubbed"
-	default:
-		r.text = ""
 	}
+	if r.kind == workspace.AttachmentKind {
+		return a.scrubAttachment(r)
+	}
+	if r.kind == workspace.TagKind { // the tag is the text of all revisions
+		if err := a.exec("UPDATE tags SET tag = id, text = '' WHERE id = $1", string(r.entity)); err != nil {
+			return err
+		}
+	}
+	if r.state != currentRevision {
+		return nil
+	}
+	r.text = ""
 	return a.put(r.content, r.stamp)
+}
+
+// scrubAttachment removes the name of an attachment, and its bytes if no other attachment has them.
+func (a *application) scrubAttachment(r storedContent) error {
+	if err := a.exec("UPDATE attachments SET name = '', digest = '', size = 0 WHERE id = $1", string(r.entity)); err != nil {
+		return err
+	}
+	return a.exec("DELETE FROM files WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM attachments WHERE digest = $1)", r.text)
 }
 
 // A MemoryItem is an item of memory.
@@ -167,12 +169,12 @@ type MemoryItem struct {
 // Memory returns the items of a tier, by their names. Retired ones are left out.
 func (w *Workspace) Memory(ctx context.Context, tier workspace.Tier, key string) ([]MemoryItem, error) {
 	return list(ctx, w, "read memory", "SELECT id, tier, key, name, text, "+stampNames+` FROM memory
-		WHERE tier = $1 AND key = $2 AND lifecycle <> $3 ORDER BY name`, func(rows *sql.Rows) (m MemoryItem, err error) {
+		WHERE tier = $1 AND key = $2 AND lifecycle <> 'retired' ORDER BY name`, func(rows *sql.Rows) (m MemoryItem, err error) {
 		var s scannedStamp
 		err = rows.Scan(append([]any{&m.ID, &m.Tier, &m.Key, &m.Name, &m.Text}, s.into()...)...)
 		m.Stamp = s.stamp()
 		return m, err
-	}, string(tier), key, string(workspace.Retired))
+	}, string(tier), key)
 }
 
 // An Attachment is a file of a page.
@@ -219,7 +221,7 @@ func (w *Workspace) Grants(ctx context.Context) (map[string][]workspace.Capabili
 		principal string
 		held      []workspace.Capability
 	}
-	rows, err := list(ctx, w, step, "SELECT principal, capabilities FROM grants ORDER BY principal", func(rows *sql.Rows) (g grant, err error) {
+	rows, err := list(ctx, w, step, "SELECT principal, capabilities FROM workspace_grants ORDER BY principal", func(rows *sql.Rows) (g grant, err error) {
 		var held string
 		if err = rows.Scan(&g.principal, &held); err == nil {
 			err = json.Unmarshal([]byte(held), &g.held)

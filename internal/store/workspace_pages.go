@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
@@ -11,7 +12,7 @@ import (
 
 // createPage makes a page. The page has revisions of its title, and its blocks have revisions of their texts.
 func (a *application) createPage(c workspace.CreatePage) error {
-	id := newID(a.stamp.At)
+	id := a.newID()
 	a.receipt.Entity, a.receipt.Page = id, id
 	slug, err := a.freeSlug(c, id)
 	if err != nil {
@@ -30,28 +31,47 @@ func (a *application) createPage(c workspace.CreatePage) error {
 		string(c.Parent), number(c.Folder), c.Head, 0, a.stamp.At.UnixMilli()); err != nil {
 		return err
 	}
-	if err := a.addRevision(id, id, workspace.PageKind, c.Title, currentRevision); err != nil {
+	if err := a.addRevision(content{id, id, workspace.PageKind, c.Title}, currentRevision, ""); err != nil {
 		return err
 	}
-	for i, b := range c.Blocks {
-		slot := b.Slot
-		if slot == "" {
-			slot = fmt.Sprintf("b%d", i+1)
-		}
-		if err := a.insertBlock(id, slot, int64(i+1)*blockGap, b); err != nil {
+	var text strings.Builder
+	for i, b := range withSlots(c.Blocks) {
+		text.WriteString(b.Text)
+		if err := a.insertBlock(id, int64(i+1)*blockGap, b); err != nil {
 			return err
 		}
 	}
-	return a.indexPage(id)
+	return a.indexText(nr, c.Title, text.String())
 }
 
-// The states of a revision: the content of its entity, earlier content, content that waits for a person, and content
-// that a person did not accept.
+// withSlots returns the blocks with names for those that have none.
+func withSlots(blocks []workspace.NewBlock) []workspace.NewBlock {
+	blocks = slices.Clone(blocks)
+	given := map[string]bool{}
+	for _, b := range blocks {
+		given[b.Slot] = true
+	}
+	n := 0
+	for i := range blocks {
+		for blocks[i].Slot == "" {
+			n++
+			if slot := fmt.Sprintf("b%d", n); !given[slot] {
+				blocks[i].Slot = slot
+			}
+		}
+	}
+	return blocks
+}
+
+// The states of a revision: the content of its entity, earlier content, content that waits for a person, content that
+// a person did not accept, and content whose text was removed. Queries name them as literals, so that the partial
+// indexes are used.
 const (
 	currentRevision  = "current"
 	pastRevision     = "past"
 	waitingRevision  = "waiting"
 	rejectedRevision = "rejected"
+	scrubbedRevision = "scrubbed"
 )
 
 // blockGap is the distance of the positions of blocks, so that a block can be put between two others.
@@ -102,47 +122,52 @@ func pageNamed(id workspace.ID) string { return fmt.Sprintf("page %.40q", id) }
 
 func (a *application) setTitle(c workspace.SetTitle) error {
 	a.receipt.Entity, a.receipt.Page = c.Page, c.Page
-	var title string
-	var old scannedStamp
-	if err := a.scan(pageNamed(c.Page), "SELECT title, "+stampNames+" FROM pages WHERE id = $1 AND deleted = 0",
-		[]any{string(c.Page)}, append([]any{&title}, old.into()...)...); err != nil {
+	if err := a.wantPage(c.Page); err != nil {
 		return err
 	}
-	current, err := a.settle(c.Page, c.Page, workspace.PageKind, old.stamp(), title, c.Title)
-	if err != nil || !current {
-		return err
-	}
-	return a.put(content{c.Page, c.Page, workspace.PageKind, c.Title}, a.stamp)
+	return a.settle(content{c.Page, c.Page, workspace.PageKind, c.Title})
 }
 
-// settle records new content of an entity, as the rules of the workspace decide. It returns whether the content becomes
-// the current one.
-func (a *application) settle(entity, page workspace.ID, kind workspace.Kind, old workspace.Stamp, before, text string) (bool, error) {
-	s := workspace.Settle(old, a.stamp, before == text)
-	state := waitingRevision
+// settle gives an entity that has content new content, as the rules of the workspace decide: it becomes the content, or
+// waits for a person. A person who writes the text that is there accepts it; other such writes change nothing.
+func (a *application) settle(c content) error {
+	old, err := a.currentContent(c.entity)
+	if err != nil {
+		return err
+	}
+	if old.text == c.text {
+		a.unchanged, a.receipt.Revision = true, old.stamp.Revision
+		if a.stamp.Lifecycle != workspace.Canonical || old.stamp.Lifecycle == workspace.Canonical {
+			return nil
+		}
+		return a.accept(old)
+	}
+	s := workspace.Settle(old.stamp, a.stamp)
 	if s.Current {
-		state = currentRevision
-		if err := a.exec("UPDATE revisions SET state = $1 WHERE entity = $2 AND state = $3", pastRevision, string(entity),
-			currentRevision); err != nil {
-			return false, err
+		if err := a.replace(c.entity); err != nil {
+			return err
 		}
-	}
-	if err := a.addRevision(entity, page, kind, text, state); err != nil {
-		return false, err
-	}
-	a.receipt.Waiting = !s.Current
-	if s.Deviates {
-		a.receipt.Deviation = newID(a.stamp.At)
-		if err := a.exec(`INSERT INTO deviations (id, entity, revision, canonical, at, resolved, resolution)
-			VALUES ($1, $2, $3, $4, $5, 0, '')`, string(a.receipt.Deviation), string(entity), string(a.receipt.Revision),
-			string(old.Revision), a.stamp.At.UnixMilli()); err != nil {
-			return false, err
+		if err := a.addRevision(c, currentRevision, old.stamp.Revision); err != nil {
+			return err
 		}
+		if err := a.put(c, a.stamp); err != nil {
+			return err
+		}
+		return a.flagDerived(c.entity, c.page)
 	}
-	if !s.Current || before == text {
-		return s.Current, nil
+	a.receipt.Waiting = true
+	if err := a.addRevision(c, waitingRevision, old.stamp.Revision); err != nil || !s.Deviates {
+		return err
 	}
-	return true, a.flagDerived(entity, page)
+	a.receipt.Deviation = a.newID()
+	return a.exec(`INSERT INTO deviations (id, entity, revision, canonical, at, resolved, resolution)
+		VALUES ($1, $2, $3, $4, $5, 0, '')`, string(a.receipt.Deviation), string(c.entity), string(a.stamp.Revision),
+		string(old.stamp.Revision), a.stamp.At.UnixMilli())
+}
+
+// replace makes the current revision of an entity a past one.
+func (a *application) replace(entity workspace.ID) error {
+	return a.exec("UPDATE revisions SET state = 'past' WHERE entity = $1 AND state = 'current'", string(entity))
 }
 
 func (a *application) movePage(c workspace.MovePage) error {
@@ -166,27 +191,42 @@ func (a *application) setDeleted(id workspace.ID, deleted bool) error {
 		string(id)); err != nil {
 		return err
 	}
-	return a.indexPage(id)
+	a.changed[id] = true
+	return a.flagPage(id)
 }
 
 func (a *application) setTag(c workspace.SetTag) error {
-	a.receipt.Entity, a.receipt.Page = c.Page, c.Page
+	a.receipt.Page = c.Page
 	if err := a.wantPage(c.Page); err != nil {
 		return err
 	}
-	var old scannedStamp
-	err := a.scan(fmt.Sprintf("tag %.40q on this page", c.Tag), "SELECT "+stampNames+" FROM tags WHERE page = $1 AND tag = $2",
-		[]any{string(c.Page), c.Tag}, old.into()...)
-	refusal, missing := errors.AsType[*workspace.Error](err)
-	switch {
-	case missing && !c.Remove && refusal.Code == workspace.NotFound:
-		return a.insert("tags", "page, tag", string(c.Page), c.Tag)
-	case err != nil || !c.Remove:
-		return err // it is there already
-	case !workspace.Settle(old.stamp(), a.stamp, false).Current:
-		return &workspace.Error{Code: workspace.Forbidden, Reason: fmt.Sprintf("a person has set the tag %q", c.Tag)}
+	text := c.Tag
+	if c.Remove {
+		text = ""
 	}
-	return a.exec("DELETE FROM tags WHERE page = $1 AND tag = $2", string(c.Page), c.Tag)
+	found, err := a.find(fmt.Sprintf("tag %.40q on this page", c.Tag), "SELECT id FROM tags WHERE page = $1 AND tag = $2",
+		string(c.Page), c.Tag)
+	switch {
+	case err != nil && (found || c.Remove):
+		return err
+	case !found:
+		if err := a.addRevision(content{a.receipt.Entity, c.Page, workspace.TagKind, text}, currentRevision, ""); err != nil {
+			return err
+		}
+		return a.insert("tags", "id, page, tag, text", string(a.receipt.Entity), string(c.Page), c.Tag, text)
+	}
+	return a.settle(content{a.receipt.Entity, c.Page, workspace.TagKind, text})
+}
+
+// find reads the ID of the entity of the receipt, and reports whether there is one. Without one, the error is NotFound
+// and the receipt has a new ID.
+func (a *application) find(what, query string, args ...any) (bool, error) {
+	err := a.scan(what, query, args, &a.receipt.Entity)
+	if refusal, ok := errors.AsType[*workspace.Error](err); ok && refusal.Code == workspace.NotFound {
+		a.receipt.Entity = a.newID()
+		return false, err
+	}
+	return true, err
 }
 
 func (a *application) setProperty(c workspace.SetProperty) error {
@@ -205,35 +245,26 @@ func (a *application) setProperty(c workspace.SetProperty) error {
 	if known != string(c.Type) {
 		return &workspace.Error{Code: workspace.Invalid, Reason: fmt.Sprintf("the property %q has the type %s", c.Name, known)}
 	}
-	values := c.Values
-	if values == nil {
-		values = []string{}
-	}
-	items, err := json.Marshal(values)
-	if err != nil {
-		return err
-	}
-	var id workspace.ID
-	var before string
-	var old scannedStamp
-	err = a.scan("property", "SELECT id, items, "+stampNames+" FROM properties WHERE page = $1 AND name = $2",
-		[]any{string(c.Page), c.Name}, append([]any{&id, &before}, old.into()...)...)
-	if refusal, missing := errors.AsType[*workspace.Error](err); missing && refusal.Code == workspace.NotFound {
-		a.receipt.Entity = newID(a.stamp.At)
-		if err := a.addRevision(a.receipt.Entity, c.Page, workspace.PropertyKind, string(items), currentRevision); err != nil {
+	var items string
+	if len(c.Values) > 0 {
+		encoded, err := json.Marshal(c.Values)
+		if err != nil {
 			return err
 		}
-		return a.insert("properties", "id, page, name, items", string(a.receipt.Entity), string(c.Page), c.Name, string(items))
+		items = string(encoded)
 	}
-	if err != nil {
+	found, err := a.find(fmt.Sprintf("property %.40q on this page", c.Name), "SELECT id FROM properties WHERE page = $1 AND name = $2",
+		string(c.Page), c.Name)
+	switch {
+	case err != nil && (found || items == ""):
 		return err
+	case !found:
+		if err := a.addRevision(content{a.receipt.Entity, c.Page, workspace.PropertyKind, items}, currentRevision, ""); err != nil {
+			return err
+		}
+		return a.insert("properties", "id, page, name, items", string(a.receipt.Entity), string(c.Page), c.Name, items)
 	}
-	a.receipt.Entity = id
-	current, err := a.settle(id, c.Page, workspace.PropertyKind, old.stamp(), before, string(items))
-	if err != nil || !current {
-		return err
-	}
-	return a.put(content{id, c.Page, workspace.PropertyKind, string(items)}, a.stamp)
+	return a.settle(content{a.receipt.Entity, c.Page, workspace.PropertyKind, items})
 }
 
 // indexPage puts the title and the text of a page into the index of the search. A deleted page is taken out.
@@ -247,36 +278,38 @@ func (a *application) indexPage(id workspace.ID) error {
 	if err := a.exec("DELETE FROM page_texts WHERE rowid = $1", nr); err != nil || deleted != 0 {
 		return err
 	}
-	rows, err := a.tx.QueryContext(a.ctx, "SELECT text FROM blocks WHERE page = $1 AND lifecycle <> $2 ORDER BY pos", string(id),
-		string(workspace.Retired))
+	blocks, err := selectRows(a.ctx, a.tx, "SELECT text FROM blocks WHERE page = $1 AND lifecycle <> 'retired' ORDER BY pos", scanText, string(id))
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	var body strings.Builder
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return err
-		}
-		body.WriteString(text)
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	rows.Close()
-	if a.db.dialect.questionMarks {
-		return a.exec("INSERT INTO page_texts (rowid, title, body) VALUES ($1, $2, $3)", nr, title, body.String())
-	}
-	return a.exec(`INSERT INTO page_texts (rowid, words) VALUES ($1,
-		setweight(to_tsvector('simple', $2::text), 'A') || to_tsvector('simple', $3::text))`, nr, title, postgresText(body.String()))
+	return a.indexText(nr, title, strings.Join(blocks, ""))
 }
 
-// postgresText returns the part of a text that to_tsvector accepts.
-func postgresText(text string) string {
-	const most = 1 << 19 // a tsvector has at most 1 MiB
-	if len(text) > most {
-		text = text[:most]
+// indexText puts a title and a text into the index of the search.
+func (a *application) indexText(nr int64, title, text string) error {
+	if a.db.dialect.isSQLite {
+		return a.exec("INSERT INTO page_texts (rowid, title, body) VALUES ($1, $2, $3)", nr,
+			strings.Join(workspace.Words(title), " "), strings.Join(workspace.Words(text), " "))
 	}
-	return strings.ToValidUTF8(text, "")
+	return a.exec("INSERT INTO page_texts (rowid, words) VALUES ($1, $2::tsvector)", nr, postgresWords(title, text))
+}
+
+// postgresWords returns the words of a title and a text in the form of a tsvector. The title has the weight A. A
+// tsvector has at most 1 MiB and positions up to 16,383: the words after that are left out.
+func postgresWords(title, text string) string {
+	const most, lastPosition = 1 << 19, 16_383
+	var b strings.Builder
+	position := 0
+	add := func(words []string, weight string) {
+		for _, word := range words {
+			if position == lastPosition || b.Len() > most {
+				return
+			}
+			position++
+			fmt.Fprintf(&b, "'%s':%d%s ", word, position, weight)
+		}
+	}
+	add(workspace.Words(title), "A")
+	add(workspace.Words(text), "")
+	return b.String()
 }

@@ -8,32 +8,54 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-// A PageView is a page with what it has.
+// A PageView is a page with what it has. What was removed is left out.
 type PageView struct {
 	workspace.Page
 	Blocks     []workspace.Block `json:"blocks"`
-	Tags       []string          `json:"tags,omitempty"`
+	Tags       []StoredTag       `json:"tags,omitempty"`
 	Properties []StoredProperty  `json:"properties,omitempty"`
-	Flag       *StoredFlag       `json:"flag,omitempty"`
+	// Flags are those of the page and of its blocks.
+	Flags []StoredFlag `json:"flags,omitempty"`
+	// Weight is the number of pages with a link to this one, and Standing the number of entities that are derived from
+	// the page. They are counted at each read.
+	Weight   int `json:"weight"`
+	Standing int `json:"standing"`
 }
 
 // Text returns the text of the page, byte for byte as it was imported if nothing was changed. Retired blocks are left
-// out.
+// out, and on a canonical page those that no person has accepted.
 func (p PageView) Text() string {
+	return p.text(func(l workspace.Lifecycle) bool {
+		return p.Lifecycle != workspace.Canonical || l == workspace.Canonical
+	})
+}
+
+// ProposedText returns the text of the page with the blocks that no person has accepted.
+func (p PageView) ProposedText() string {
+	return p.text(func(workspace.Lifecycle) bool { return true })
+}
+
+func (p PageView) text(with func(workspace.Lifecycle) bool) string {
 	var b strings.Builder
 	b.WriteString(p.Head)
 	for _, block := range p.Blocks {
-		if block.Lifecycle != workspace.Retired {
+		if block.Lifecycle != workspace.Retired && with(block.Lifecycle) {
 			b.WriteString(block.Text)
 		}
 	}
 	return b.String()
+}
+
+// A StoredTag is a tag of a page.
+type StoredTag struct {
+	ID  workspace.ID `json:"id"`
+	Tag string       `json:"tag"`
+	workspace.Stamp
 }
 
 // A StoredProperty is a property of a page.
@@ -48,6 +70,7 @@ type StoredProperty struct {
 // A StoredFlag says that an entity is derived from content that has changed since.
 type StoredFlag struct {
 	Entity workspace.ID `json:"entity"`
+	Page   workspace.ID `json:"page,omitempty"`
 	Source workspace.ID `json:"source"`
 	At     time.Time    `json:"at"`
 	// Standing is the number of entities that are derived from the flagged one.
@@ -61,10 +84,12 @@ type StoredRevision struct {
 	Page   workspace.ID   `json:"page,omitempty"`
 	Text   string         `json:"text"`
 	Digest string         `json:"digest"`
-	// State is current, past, waiting or rejected.
-	State      string    `json:"state"`
-	AcceptedBy string    `json:"accepted_by,omitempty"`
-	Accepted   time.Time `json:"accepted,omitzero"`
+	// State is current, past, waiting, rejected or scrubbed.
+	State string `json:"state"`
+	// Base is the revision that was current when this one was written; empty for the first one.
+	Base       workspace.ID `json:"base,omitempty"`
+	AcceptedBy string       `json:"accepted_by,omitempty"`
+	Accepted   time.Time    `json:"accepted,omitzero"`
 	workspace.Stamp
 }
 
@@ -89,61 +114,108 @@ func scanPage(row interface{ Scan(...any) error }) (p workspace.Page, err error)
 	return p, err
 }
 
-// list reads the rows of a query.
-func list[T any](ctx context.Context, w *Workspace, step, query string, scan func(rows *sql.Rows) (T, error), args ...any) ([]T, error) {
-	rows, err := w.db.reader.QueryContext(ctx, query, args...)
+// A querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// selectRows reads the rows of a query.
+func selectRows[T any](ctx context.Context, from querier, query string, scan func(rows *sql.Rows) (T, error), args ...any) ([]T, error) {
+	rows, err := from.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, w.db.fault(step, err)
+		return nil, err
 	}
 	defer rows.Close()
 	var all []T
 	for rows.Next() {
 		v, err := scan(rows)
 		if err != nil {
-			return nil, w.db.fault(step, err)
+			return nil, err
 		}
 		all = append(all, v)
 	}
-	if err := rows.Err(); err != nil {
+	return all, rows.Err()
+}
+
+// list reads the rows of a query outside of a transaction.
+func list[T any](ctx context.Context, w *Workspace, step, query string, scan func(rows *sql.Rows) (T, error), args ...any) ([]T, error) {
+	all, err := selectRows(ctx, w.db.reader, query, scan, args...)
+	if err != nil {
 		return nil, w.db.fault(step, err)
 	}
 	return all, nil
 }
 
+// maxListed is the maximum number of rows that a list returns.
+const maxListed = 1000
+
+// A Window is a part of a list: Limit rows after the first Offset ones. A Limit of 0, or above 1,000, is 1,000.
+type Window struct{ Offset, Limit int }
+
+// args returns the window for LIMIT and OFFSET.
+func (w Window) args() []any {
+	if w.Limit <= 0 || w.Limit > maxListed {
+		w.Limit = maxListed
+	}
+	return []any{w.Limit, max(w.Offset, 0)}
+}
+
 // Page returns a page by its ID or its slug. The fault has the code NotFound if there is none.
 func (w *Workspace) Page(ctx context.Context, name string) (PageView, error) {
 	const step = "read a page"
-	var v PageView
-	var err error
-	v.Page, err = scanPage(w.db.reader.QueryRowContext(ctx, "SELECT "+pageColumns+" FROM pages WHERE id = $1 OR slug = $1", name))
+	tx, err := w.db.reader.BeginTx(ctx, w.db.dialect.snapshot)
+	if err != nil {
+		return PageView{}, w.db.fault(step, err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	v, err := readPageView(ctx, tx, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return v, w.db.newFault(step, drawbridge.NotFound, fmt.Errorf("the workspace has no page %.80q", name))
 	}
 	if err != nil {
 		return v, w.db.fault(step, err)
 	}
+	return v, nil
+}
+
+func readPageView(ctx context.Context, tx *sql.Tx, name string) (v PageView, err error) {
+	if v.Page, err = scanPage(tx.QueryRowContext(ctx, "SELECT "+pageColumns+" FROM pages WHERE id = $1 OR slug = $1", name)); err != nil {
+		return v, err
+	}
 	id := string(v.ID)
-	if v.Blocks, err = list(ctx, w, step, "SELECT id, page, slot, type, text, "+stampNames+` FROM blocks WHERE page = $1 ORDER BY pos`,
-		func(rows *sql.Rows) (b workspace.Block, err error) {
-			var s scannedStamp
-			err = rows.Scan(append([]any{&b.ID, &b.Page, &b.Slot, &b.Type, &b.Text}, s.into()...)...)
-			b.Stamp = s.stamp()
-			return b, err
-		}, id); err != nil {
+	if v.Blocks, err = selectRows(ctx, tx, "SELECT id, page, slot, type, text, "+stampNames+` FROM blocks WHERE page = $1 ORDER BY pos`,
+		scanBlock, id); err != nil {
 		return v, err
 	}
-	if v.Tags, err = list(ctx, w, step, "SELECT tag FROM tags WHERE page = $1 ORDER BY tag", scanText, id); err != nil {
+	if v.Tags, err = selectRows(ctx, tx, "SELECT id, tag, "+stampNames+" FROM tags WHERE page = $1 AND text <> '' ORDER BY tag",
+		scanTag, id); err != nil {
 		return v, err
 	}
-	if v.Properties, err = list(ctx, w, step, "SELECT p.id, p.name, t.type, p.items, "+prefixed("p", stampNames)+` FROM properties AS p
-		JOIN property_types AS t ON t.name = p.name WHERE p.page = $1 ORDER BY p.name`, scanProperty, id); err != nil {
+	if v.Properties, err = selectRows(ctx, tx, "SELECT p.id, p.name, t.type, p.items, "+prefixed("p", stampNames)+` FROM properties AS p
+		JOIN property_types AS t ON t.name = p.name WHERE p.page = $1 AND p.items <> '' ORDER BY p.name`, scanProperty, id); err != nil {
 		return v, err
 	}
-	flags, err := w.flags(ctx, "WHERE entity = $1", id)
-	if len(flags) > 0 {
-		v.Flag = &flags[0]
+	if v.Flags, err = selectRows(ctx, tx, "SELECT "+flagColumns+` FROM flags WHERE entity = $1 OR page = $1
+		ORDER BY at, entity LIMIT 1000`, scanFlag, id); err != nil {
+		return v, err
 	}
-	return v, err
+	return v, tx.QueryRowContext(ctx, `SELECT (SELECT COUNT(DISTINCT page) FROM links WHERE slug = $1 AND page <> $2), `+
+		fmt.Sprintf(standingOf, "$2"), v.Slug, id).Scan(&v.Weight, &v.Standing)
+}
+
+func scanBlock(rows *sql.Rows) (b workspace.Block, err error) {
+	var s scannedStamp
+	err = rows.Scan(append([]any{&b.ID, &b.Page, &b.Slot, &b.Type, &b.Text}, s.into()...)...)
+	b.Stamp = s.stamp()
+	return b, err
+}
+
+func scanTag(rows *sql.Rows) (t StoredTag, err error) {
+	var s scannedStamp
+	err = rows.Scan(append([]any{&t.ID, &t.Tag}, s.into()...)...)
+	t.Stamp = s.stamp()
+	return t, err
 }
 
 // prefixed puts the name of a table before each name of a list of columns.
@@ -167,74 +239,97 @@ func scanProperty(rows *sql.Rows) (p StoredProperty, err error) {
 }
 
 // Children returns the pages below a page, or at the top for an empty ID, by their titles. Deleted ones are left out.
-func (w *Workspace) Children(ctx context.Context, parent workspace.ID) ([]workspace.Page, error) {
-	return list(ctx, w, "list pages", "SELECT "+pageColumns+" FROM pages WHERE parent = $1 AND deleted = 0 ORDER BY title, id",
-		func(rows *sql.Rows) (workspace.Page, error) { return scanPage(rows) }, string(parent))
+func (w *Workspace) Children(ctx context.Context, parent workspace.ID, part Window) ([]workspace.Page, error) {
+	return list(ctx, w, "list pages", "SELECT "+pageColumns+` FROM pages WHERE parent = $1 AND deleted = 0
+		ORDER BY title, id LIMIT $2 OFFSET $3`, scanPageOf, append([]any{string(parent)}, part.args()...)...)
 }
 
-// Backlinks returns the pages with a link to the page with a slug.
-func (w *Workspace) Backlinks(ctx context.Context, slug string) ([]workspace.Page, error) {
+// Backlinks returns the pages with a link to the page with a slug, by their titles.
+func (w *Workspace) Backlinks(ctx context.Context, slug string, part Window) ([]workspace.Page, error) {
 	return list(ctx, w, "list links to a page", "SELECT "+pageColumns+` FROM pages WHERE deleted = 0 AND id IN
-		(SELECT page FROM links WHERE slug = $1) ORDER BY title, id`,
-		func(rows *sql.Rows) (workspace.Page, error) { return scanPage(rows) }, slug)
+		(SELECT page FROM links WHERE slug = $1) ORDER BY title, id LIMIT $2 OFFSET $3`, scanPageOf,
+		append([]any{slug}, part.args()...)...)
 }
 
-const revisionColumns = "entity, kind, page, text, digest, state, accepted_by, accepted_at, " + stampNames
+func scanPageOf(rows *sql.Rows) (workspace.Page, error) { return scanPage(rows) }
+
+const revisionColumns = "entity, kind, page, text, digest, state, base, accepted_by, accepted_at, " + stampNames
 
 func scanRevision(rows *sql.Rows) (r StoredRevision, err error) {
 	var s scannedStamp
 	var accepted int64
-	err = rows.Scan(append([]any{&r.Entity, &r.Kind, &r.Page, &r.Text, &r.Digest, &r.State, &r.AcceptedBy, &accepted}, s.into()...)...)
+	err = rows.Scan(append([]any{&r.Entity, &r.Kind, &r.Page, &r.Text, &r.Digest, &r.State, &r.Base, &r.AcceptedBy, &accepted},
+		s.into()...)...)
 	r.Accepted, r.Stamp = fromMillis(accepted), s.stamp()
 	return r, err
 }
 
 // History returns the revisions of an entity, or of a page and of all that it has, the newest first.
-func (w *Workspace) History(ctx context.Context, entity workspace.ID) ([]StoredRevision, error) {
-	return list(ctx, w, "read the history", "SELECT "+revisionColumns+` FROM revisions WHERE entity = $1 OR page = $1
-		ORDER BY at DESC, revision DESC, entity`, scanRevision, string(entity))
+func (w *Workspace) History(ctx context.Context, entity workspace.ID, part Window) ([]StoredRevision, error) {
+	const step = "read the history"
+	if entity == "" {
+		return nil, w.db.newFault(step, drawbridge.InvalidInput, errors.New("the entity is missing"))
+	}
+	return list(ctx, w, step, "SELECT "+revisionColumns+" FROM revisions WHERE entity = $1 UNION SELECT "+revisionColumns+
+		" FROM revisions WHERE page = $1 ORDER BY at DESC, revision DESC, entity LIMIT $2 OFFSET $3", scanRevision,
+		append([]any{string(entity)}, part.args()...)...)
+}
+
+// Revision returns the contents of a write, by their entities. There are several if the write made a page.
+func (w *Workspace) Revision(ctx context.Context, revision workspace.ID) ([]StoredRevision, error) {
+	return list(ctx, w, "read a revision", "SELECT "+revisionColumns+" FROM revisions WHERE revision = $1 ORDER BY entity",
+		scanRevision, string(revision))
 }
 
 // Candidates returns the contents that a person has not decided about, the oldest first: those that wait, and current
 // ones that are candidates.
-func (w *Workspace) Candidates(ctx context.Context) ([]StoredRevision, error) {
-	return list(ctx, w, "list candidates", "SELECT "+revisionColumns+` FROM revisions WHERE state = $1 OR (state = $2 AND lifecycle = $3)
-		ORDER BY at, revision, entity`, scanRevision, waitingRevision, currentRevision, string(workspace.Candidate))
+func (w *Workspace) Candidates(ctx context.Context, part Window) ([]StoredRevision, error) {
+	return list(ctx, w, "list candidates", "SELECT "+revisionColumns+` FROM revisions
+		WHERE state = 'waiting' OR (state = 'current' AND lifecycle = 'candidate')
+		ORDER BY at, revision, entity LIMIT $1 OFFSET $2`, scanRevision, part.args()...)
 }
 
 // Deviations returns the deviations that no person has decided about, the oldest first.
-func (w *Workspace) Deviations(ctx context.Context) ([]Deviation, error) {
+func (w *Workspace) Deviations(ctx context.Context, part Window) ([]Deviation, error) {
 	return list(ctx, w, "list deviations", `SELECT id, entity, revision, canonical, at, resolved, resolution FROM deviations
-		WHERE resolved = 0 ORDER BY at, id`, func(rows *sql.Rows) (d Deviation, err error) {
+		WHERE resolved = 0 ORDER BY at, id LIMIT $1 OFFSET $2`, func(rows *sql.Rows) (d Deviation, err error) {
 		var at, resolved int64
 		err = rows.Scan(&d.ID, &d.Entity, &d.Revision, &d.Canonical, &at, &resolved, &d.Resolution)
 		d.At, d.Resolved = fromMillis(at), fromMillis(resolved)
 		return d, err
-	})
+	}, part.args()...)
+}
+
+// standingOf counts the entities whose current contents are derived from an entity, directly.
+const standingOf = `(SELECT COUNT(DISTINCT d.derived) FROM derivations AS d
+		JOIN revisions AS r ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.source = %s)`
+
+var flagColumns = "flags.entity, flags.page, flags.source, flags.at, " + fmt.Sprintf(standingOf, "flags.entity") + " AS standing"
+
+func scanFlag(rows *sql.Rows) (f StoredFlag, err error) {
+	var at int64
+	err = rows.Scan(&f.Entity, &f.Page, &f.Source, &at, &f.Standing)
+	f.At = fromMillis(at)
+	return f, err
 }
 
 // Flags returns the entities that a person should look at again because their sources have changed. Those from which
 // the most is derived come first.
-func (w *Workspace) Flags(ctx context.Context) ([]StoredFlag, error) { return w.flags(ctx, "") }
-
-func (w *Workspace) flags(ctx context.Context, where string, args ...any) ([]StoredFlag, error) {
-	return list(ctx, w, "list flags", `SELECT entity, source, at, (SELECT COUNT(*) FROM derivations WHERE derivations.source = flags.entity)
-		AS standing FROM flags `+where+" ORDER BY standing DESC, at, entity", func(rows *sql.Rows) (f StoredFlag, err error) {
-		var at int64
-		err = rows.Scan(&f.Entity, &f.Source, &at, &f.Standing)
-		f.At = fromMillis(at)
-		return f, err
-	}, args...)
+func (w *Workspace) Flags(ctx context.Context, part Window) ([]StoredFlag, error) {
+	return list(ctx, w, "list flags", "SELECT "+flagColumns+" FROM flags ORDER BY standing DESC, at, entity LIMIT $1 OFFSET $2", scanFlag,
+		part.args()...)
 }
 
-// Sources returns the entities from which an entity is derived, and Derived those that are derived from it.
+// Sources returns the entities from which the current content of an entity is derived.
 func (w *Workspace) Sources(ctx context.Context, entity workspace.ID) ([]workspace.ID, error) {
-	return w.linked(ctx, "SELECT source FROM derivations WHERE derived = $1 ORDER BY source", entity)
+	return w.linked(ctx, `SELECT DISTINCT d.source FROM derivations AS d JOIN revisions AS r
+		ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.derived = $1 ORDER BY d.source LIMIT 10000`, entity)
 }
 
-// Derived returns the entities that are derived from an entity.
+// Derived returns the entities whose current contents are derived from an entity.
 func (w *Workspace) Derived(ctx context.Context, entity workspace.ID) ([]workspace.ID, error) {
-	return w.linked(ctx, "SELECT derived FROM derivations WHERE source = $1 ORDER BY derived", entity)
+	return w.linked(ctx, `SELECT DISTINCT d.derived FROM derivations AS d JOIN revisions AS r
+		ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.source = $1 ORDER BY d.derived LIMIT 10000`, entity)
 }
 
 func (w *Workspace) linked(ctx context.Context, query string, entity workspace.ID) ([]workspace.ID, error) {
@@ -246,7 +341,7 @@ func (w *Workspace) linked(ctx context.Context, query string, entity workspace.I
 
 // OutsideSources returns the sources of a revision outside of the workspace.
 func (w *Workspace) OutsideSources(ctx context.Context, revision workspace.ID) ([]workspace.Reference, error) {
-	return list(ctx, w, "read sources", `SELECT kind, name, server FROM outside_sources WHERE revision = $1 ORDER BY kind, name, server`,
+	return list(ctx, w, "read sources", `SELECT kind, name, server FROM outside_sources WHERE revision = $1 ORDER BY nr`,
 		func(rows *sql.Rows) (r workspace.Reference, err error) {
 			err = rows.Scan(&r.Kind, &r.Name, &r.Server)
 			return r, err
@@ -260,35 +355,44 @@ type Hit struct {
 	Score float64 `json:"score"`
 }
 
-// Search returns the pages with all words of a query in their title or text, the best first. A word of a query also
-// finds words that begin with it.
-func (w *Workspace) Search(ctx context.Context, query string, limit int) ([]Hit, error) {
+// maxQueryWords is the number of words of a query that a search uses.
+const maxQueryWords = 32
+
+// Search returns the pages with all words of a query in their title or text, the best first. The last word of a query
+// also finds words that begin with it.
+func (w *Workspace) Search(ctx context.Context, query string, part Window) ([]Hit, error) {
 	const step = "search"
-	words := strings.FieldsFunc(query, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := workspace.Words(query)
 	if len(words) == 0 {
 		return nil, w.db.newFault(step, drawbridge.InvalidInput, errors.New("the query has no word"))
 	}
-	statement, terms := searchPostgresQuery, strings.Join(words, ":* & ")+":*"
-	if w.db.dialect.questionMarks {
-		statement, terms = searchSQLiteQuery, `"`+strings.Join(words, `"* "`)+`"*`
+	words = words[:min(len(words), maxQueryWords)]
+	statement, terms := searchPostgresQuery, "'"+strings.Join(words, "' & '")+"':*"
+	if w.db.dialect.isSQLite {
+		statement, terms = searchSQLiteQuery, `"`+strings.Join(words, `" "`)+`"*`
 	}
 	return list(ctx, w, step, statement, func(rows *sql.Rows) (h Hit, err error) {
-		var s scannedStamp
-		var folder, deleted, created int64
-		p := &h.Page
-		err = rows.Scan(append([]any{&h.Score, &p.ID, &p.Slug, &p.Title, &p.Parent, &folder, &p.Head, &deleted, &created}, s.into()...)...)
-		p.Folder, p.Deleted, p.Created, p.Stamp = folder != 0, deleted != 0, fromMillis(created), s.stamp()
+		h.Page, err = scanPage(scoredRow{rows, &h.Score})
 		return h, err
-	}, terms, limit)
+	}, append([]any{terms}, part.args()...)...)
 }
+
+// A scoredRow is a row with a score before its other columns.
+type scoredRow struct {
+	rows  *sql.Rows
+	score *float64
+}
+
+// Scan reads the score and the other columns.
+func (r scoredRow) Scan(into ...any) error { return r.rows.Scan(append([]any{r.score}, into...)...) }
 
 var (
 	searchSQLiteQuery = "SELECT found.score, " + prefixed("p", pageColumns) + ` FROM (
 		SELECT rowid AS nr, -bm25(page_texts, 8.0, 1.0) AS score FROM page_texts WHERE page_texts MATCH $1
-		ORDER BY bm25(page_texts, 8.0, 1.0) LIMIT $2) AS found
+		ORDER BY bm25(page_texts, 8.0, 1.0) LIMIT $2 OFFSET $3) AS found
 		JOIN pages AS p ON p.nr = found.nr ORDER BY found.score DESC, p.id`
 	searchPostgresQuery = "SELECT found.score, " + prefixed("p", pageColumns) + ` FROM (
-		SELECT rowid AS nr, ts_rank(words, to_tsquery('simple', $1)) AS score FROM page_texts
-		WHERE words @@ to_tsquery('simple', $1) ORDER BY score DESC LIMIT $2) AS found
+		SELECT rowid AS nr, ts_rank(words, $1::tsquery) AS score FROM page_texts
+		WHERE words @@ $1::tsquery ORDER BY score DESC, rowid LIMIT $2 OFFSET $3) AS found
 		JOIN pages AS p ON p.nr = found.nr ORDER BY found.score DESC, p.id`
 )

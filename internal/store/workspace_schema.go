@@ -6,7 +6,7 @@ import "strings"
 // step is never edited.
 func workspaceSchema(d dialect) []string {
 	search := searchSQLite
-	if !d.questionMarks {
+	if !d.isSQLite {
 		search = searchPostgres
 	}
 	return []string{strings.Join(workspaceTables, "\n") + search}
@@ -51,26 +51,45 @@ var workspaceTables = []string{
 		page   TEXT NOT NULL,   -- of the entity; empty for memory
 		text   TEXT NOT NULL,
 		digest TEXT NOT NULL,   -- of the text; stays when the text is removed
-		state  TEXT NOT NULL,   -- current, past, waiting or rejected
+		state  TEXT NOT NULL,   -- current, past, waiting, rejected or scrubbed
+		base   TEXT NOT NULL,   -- the revision that was current when this one was written
 		accepted_by TEXT NOT NULL, -- the person who promoted it; empty without one
 		accepted_at BIGINT NOT NULL,` + stampColumns + `,
 		PRIMARY KEY (entity, revision)
 	);
 	CREATE INDEX revisions_write ON revisions (revision);
-	CREATE INDEX revisions_waiting ON revisions (state, at);`,
-	`CREATE TABLE derivations (
-		derived  TEXT NOT NULL,
+	CREATE INDEX revisions_page ON revisions (page, at);
+	CREATE UNIQUE INDEX revisions_current ON revisions (entity) WHERE state = 'current';
+	CREATE INDEX revisions_open ON revisions (at) WHERE state = 'waiting' OR (state = 'current' AND lifecycle = 'candidate');`,
+	`CREATE TABLE writes (
+		revision TEXT NOT NULL PRIMARY KEY,
+		change   TEXT NOT NULL,   -- such as CreatePage
+		entity   TEXT NOT NULL,   -- empty for a grant
+		page     TEXT NOT NULL,   -- of the entity; empty without one
+		kind     TEXT NOT NULL,   -- of the actor
+		script   BIGINT NOT NULL, -- 1 if a script of the actor made it
+		actor    TEXT NOT NULL,
+		thread   TEXT NOT NULL,
+		run      TEXT NOT NULL,
+		at       BIGINT NOT NULL
+	);
+	CREATE INDEX writes_entity ON writes (entity, at);
+	CREATE INDEX writes_page ON writes (page, at);
+	CREATE TABLE derivations (
+		revision TEXT NOT NULL, -- the content that was made from the source
+		derived  TEXT NOT NULL, -- the entity of the revision
 		source   TEXT NOT NULL,
-		revision TEXT NOT NULL, -- the write that added the link
-		PRIMARY KEY (derived, source)
+		PRIMARY KEY (revision, derived, source)
 	);
 	CREATE INDEX derivations_source ON derivations (source);
+	CREATE INDEX derivations_derived ON derivations (derived);
 	CREATE TABLE outside_sources (
 		revision TEXT NOT NULL,
+		nr       BIGINT NOT NULL,
 		kind     TEXT NOT NULL,
 		name     TEXT NOT NULL,
 		server   TEXT NOT NULL,
-		PRIMARY KEY (revision, kind, name, server)
+		PRIMARY KEY (revision, nr)
 	);`,
 	`CREATE TABLE deviations (
 		id        TEXT NOT NULL PRIMARY KEY,
@@ -84,9 +103,11 @@ var workspaceTables = []string{
 	CREATE INDEX deviations_open ON deviations (resolved, at);
 	CREATE TABLE flags (
 		entity TEXT NOT NULL PRIMARY KEY, -- derived from what has changed
+		page   TEXT NOT NULL,             -- of the entity
 		source TEXT NOT NULL,             -- that changed
 		at     BIGINT NOT NULL
-	);`,
+	);
+	CREATE INDEX flags_page ON flags (page);`,
 	`CREATE TABLE links (
 		block TEXT NOT NULL,
 		page  TEXT NOT NULL, -- of the block
@@ -94,10 +115,13 @@ var workspaceTables = []string{
 		PRIMARY KEY (block, slug)
 	);
 	CREATE INDEX links_slug ON links (slug);
+	CREATE INDEX links_page ON links (page);
 	CREATE TABLE tags (
+		id   TEXT NOT NULL PRIMARY KEY,
 		page TEXT NOT NULL,
-		tag  TEXT NOT NULL,` + stampColumns + `,
-		PRIMARY KEY (page, tag)
+		tag  TEXT NOT NULL,
+		text TEXT NOT NULL, -- the tag; empty if it was removed` + stampColumns + `,
+		UNIQUE (page, tag)
 	);
 	CREATE INDEX tags_tag ON tags (tag);
 	CREATE TABLE property_types (
@@ -108,7 +132,7 @@ var workspaceTables = []string{
 		id    TEXT NOT NULL PRIMARY KEY,
 		page  TEXT NOT NULL,
 		name  TEXT NOT NULL,
-		items TEXT NOT NULL, -- the values as a JSON array
+		items TEXT NOT NULL, -- the values as a JSON array; empty if the property was removed
 ` + stampColumns[1:] + `,
 		UNIQUE (page, name)
 	);`,
@@ -126,7 +150,7 @@ var workspaceTables = []string{
 		digest TEXT NOT NULL PRIMARY KEY,
 		bytes  BLOB NOT NULL
 	);
-	CREATE TABLE grants (
+	CREATE TABLE workspace_grants (
 		principal    TEXT NOT NULL PRIMARY KEY,
 		capabilities TEXT NOT NULL -- a JSON array
 	);
@@ -140,11 +164,12 @@ var workspaceTables = []string{
 	);`,
 }
 
-// searchSQLite and searchPostgres are the index of the search: the title and the text of each page.
+// searchSQLite and searchPostgres are the index of the search: the words of the title and of the text of each page, as
+// workspace.Words returns them.
 const (
 	searchSQLite = `
 	CREATE VIRTUAL TABLE page_texts USING fts5 (title, body, content = '', contentless_delete = 1,
-		tokenize = 'unicode61 remove_diacritics 2');`
+		tokenize = 'unicode61 remove_diacritics 0');`
 	searchPostgres = `
 	CREATE TABLE page_texts (
 		rowid BIGINT NOT NULL PRIMARY KEY,

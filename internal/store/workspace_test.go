@@ -99,7 +99,7 @@ func TestWorkedExample(t *testing.T) {
 		}
 		made := d.does(agent, newPage("Summary", "three facts\n"), sources...)
 		v := d.page("summary")
-		if v.Origin != workspace.AgentProduced || v.Lifecycle != workspace.Candidate || v.Run != "r1" || v.Flag != nil {
+		if v.Origin != workspace.AgentProduced || v.Lifecycle != workspace.Candidate || v.Run != "r1" || v.Flags != nil {
 			t.Errorf("the summary is %+v", v)
 		}
 		slices.Sort(sources)
@@ -113,8 +113,8 @@ func TestWorkedExample(t *testing.T) {
 		if r.Flagged != 1 || r.Waiting {
 			t.Errorf("the change of a source returned %+v", r)
 		}
-		if v := d.page("summary"); v.Flag == nil || v.Flag.Source != r.Entity {
-			t.Errorf("the flag is %+v", v.Flag)
+		if v := d.page("summary"); len(v.Flags) != 1 || v.Flags[0].Source != r.Entity {
+			t.Errorf("the flags are %+v", v.Flags)
 		}
 		if r := d.does(ann, workspace.SetBlock{Page: sources[1], Slot: "b1", Text: "another fact\n"}); r.Flagged != 0 {
 			t.Errorf("the same text flagged %d", r.Flagged)
@@ -123,10 +123,10 @@ func TestWorkedExample(t *testing.T) {
 		d.does(ann, workspace.Promote{Revision: made.Revision})
 		v = d.page("summary")
 		if v.Lifecycle != workspace.Canonical || v.Origin != workspace.AgentProduced || v.Blocks[0].Lifecycle != workspace.Canonical ||
-			v.Flag != nil {
+			v.Flags != nil {
 			t.Errorf("the accepted summary is %+v", v)
 		}
-		history, err := d.History(ctx, made.Entity)
+		history, err := d.History(ctx, made.Entity, store.Window{})
 		if err != nil || len(history) != 2 || history[0].AcceptedBy != "ann" {
 			t.Errorf("the history is %+v, %v", history, err)
 		}
@@ -142,10 +142,10 @@ func TestContentOfAPersonStays(t *testing.T) {
 		if !change.Waiting || change.Deviation == "" || d.page("plan").Text() != "the plan\n" {
 			t.Errorf("%+v, the text is %q", change, d.page("plan").Text())
 		}
-		if all, err := d.Deviations(ctx); err != nil || len(all) != 1 || all[0].Revision != change.Revision {
+		if all, err := d.Deviations(ctx, store.Window{}); err != nil || len(all) != 1 || all[0].Revision != change.Revision {
 			t.Errorf("the deviations are %+v, %v", all, err)
 		}
-		if all, err := d.Candidates(ctx); err != nil || len(all) != 1 || all[0].Text != "a better plan\n" || all[0].State != "waiting" {
+		if all, err := d.Candidates(ctx, store.Window{}); err != nil || len(all) != 1 || all[0].Text != "a better plan\n" || all[0].State != "waiting" {
 			t.Errorf("the candidates are %+v, %v", all, err)
 		}
 		other := d.does(agent, workspace.SetBlock{Page: p, Slot: "b1", Text: "a worse plan\n"})
@@ -155,7 +155,7 @@ func TestContentOfAPersonStays(t *testing.T) {
 		if b := v.Blocks[0]; v.Text() != "a better plan\n" || b.Origin != workspace.AgentProduced || b.Lifecycle != workspace.Canonical {
 			t.Errorf("after the promotion: %+v", v)
 		}
-		if all, err := d.Deviations(ctx); err != nil || len(all) != 0 {
+		if all, err := d.Deviations(ctx, store.Window{}); err != nil || len(all) != 0 {
 			t.Errorf("the deviations are %+v, %v", all, err)
 		}
 		for _, c := range []workspace.Change{workspace.Promote{Revision: other.Revision}, workspace.Reject{Revision: other.Revision},
@@ -188,7 +188,7 @@ func TestPagesOfAWorkspace(t *testing.T) {
 		if _, err := d.try(agent, newPage("Derived"), "none"); err == nil {
 			t.Error("a source that does not exist was accepted")
 		}
-		if all, err := d.Backlinks(ctx, "folder"); err != nil || len(all) != 1 || all[0].ID != p {
+		if all, err := d.Backlinks(ctx, "folder", store.Window{}); err != nil || len(all) != 1 || all[0].ID != p {
 			t.Errorf("the links are %+v, %v", all, err)
 		}
 		d.does(ann, workspace.SetTitle{Page: p, Title: "Renamed"})
@@ -198,25 +198,25 @@ func TestPagesOfAWorkspace(t *testing.T) {
 		if _, err := d.try(ann, workspace.SetProperty{Page: q, Name: "due", Type: workspace.TextProperty}); err == nil {
 			t.Error("the type of a property changed")
 		}
-		if _, err := d.try(agent, workspace.SetTag{Page: p, Tag: "a", Remove: true}); faultOf(err).Code != drawbridge.PolicyBlocked {
-			t.Errorf("an agent removed the tag of a person: %v", err)
+		if r := d.does(agent, workspace.SetTag{Page: p, Tag: "a", Remove: true}); !r.Waiting || r.Deviation == "" {
+			t.Errorf("an agent removed the tag of a person: %+v", r)
 		}
 		d.does(agent, workspace.SetTag{Page: q, Tag: "c"})
 		d.does(agent, workspace.SetTag{Page: q, Tag: "c", Remove: true})
 		v := d.page(string(p))
-		if v.Title != "Renamed" || v.Slug != "same" || !slices.Equal(v.Tags, []string{"a", "b"}) || len(v.Properties) != 1 ||
+		if v.Title != "Renamed" || v.Slug != "same" || len(v.Tags) != 2 || v.Tags[0].Tag != "a" || v.Tags[1].Tag != "b" || len(v.Properties) != 1 ||
 			v.Properties[0].Values[0] != "2026-05-01" {
 			t.Errorf("the page is %+v", v)
 		}
 		d.does(ann, workspace.DeletePage{Page: p})
-		if all, err := d.Children(ctx, folder); err != nil || len(all) != 0 {
+		if all, err := d.Children(ctx, folder, store.Window{}); err != nil || len(all) != 0 {
 			t.Errorf("below the folder: %+v, %v", all, err)
 		}
 		if _, err := d.try(ann, workspace.SetTitle{Page: p, Title: "y"}); err == nil {
 			t.Error("a deleted page was renamed")
 		}
 		d.does(ann, workspace.RestorePage{Page: p})
-		if all, err := d.Children(ctx, folder); err != nil || len(all) != 1 {
+		if all, err := d.Children(ctx, folder, store.Window{}); err != nil || len(all) != 1 {
 			t.Errorf("below the folder: %+v, %v", all, err)
 		}
 	})
@@ -252,7 +252,7 @@ func TestSearchOfAWorkspace(t *testing.T) {
 		gone := d.does(ann, newPage("Water castle", "gone\n"))
 		d.does(ann, workspace.DeletePage{Page: gone.Entity})
 		find := func(query string) (titles []string) {
-			hits, err := d.Search(t.Context(), query, 10)
+			hits, err := d.Search(t.Context(), query, store.Window{Limit: 10})
 			if err != nil {
 				t.Error(err)
 			}
@@ -265,12 +265,12 @@ func TestSearchOfAWorkspace(t *testing.T) {
 			t.Errorf("water: %q", got)
 		}
 		for query, want := range map[string][]string{"castle draw": {"Castle gates"}, "WATER nothing": {"Water"}, "gone": nil,
-			`"OR NEAR(`: nil, "a' & |": {"Castle gates"}} {
+			`"OR NEAR(`: nil, "a' & |": {"Castle gates"}, "Càstle": {"Castle gates"}} {
 			if got := find(query); !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q", query, got, want)
 			}
 		}
-		if _, err := d.Search(t.Context(), " !? ", 10); err == nil {
+		if _, err := d.Search(t.Context(), " !? ", store.Window{}); err == nil {
 			t.Error("a query without words was accepted")
 		}
 		d.does(ann, workspace.SetBlock{Page: d.page("water").ID, Slot: "b1", Text: "ice\n"})
@@ -312,25 +312,7 @@ func TestRandomWrites(t *testing.T) {
 		page := d.does(ann, newPage("Page", "a", "b", "c")).Entity
 		var working sync.WaitGroup
 		for n := range 4 {
-			working.Go(func() {
-				random := rand.New(rand.NewPCG(uint64(n), 1))
-				for i := range 40 {
-					actor := []workspace.Actor{ann, agent}[random.IntN(2)]
-					text := fmt.Sprintf("%s %d.%d", actor.Kind, n, i)
-					var c workspace.Change = workspace.SetBlock{Page: page, Slot: fmt.Sprintf("b%d", 1+random.IntN(3)), Text: text}
-					if random.IntN(4) == 0 {
-						c = newPage(text, text)
-					}
-					r, err := d.try(actor, c)
-					if err != nil {
-						t.Errorf("%s: %v", text, err)
-						continue
-					}
-					if random.IntN(5) == 0 {
-						_, _ = d.try(ann, workspace.Promote{Revision: r.Revision}) // another write may have replaced it
-					}
-				}
-			})
+			working.Go(func() { d.writeAtRandom(page, rand.New(rand.NewPCG(uint64(n), 1)), fmt.Sprint("w", n)) })
 		}
 		working.Wait()
 		before := wantInvariants(t, d, page)
@@ -343,14 +325,52 @@ func TestRandomWrites(t *testing.T) {
 	})
 }
 
+// writeAtRandom makes writes of several actors to a page. Some of them are refused.
+func (d desk) writeAtRandom(page workspace.ID, random *rand.Rand, name string) {
+	script, client := agent, observer
+	script.Script = true
+	client.Declared = workspace.AgentProduced
+	actors := []workspace.Actor{ann, agent, script, observer, client, importer}
+	var last workspace.ID
+	for i := range 60 {
+		actor := actors[random.IntN(len(actors))]
+		text := fmt.Sprintf("%s %s.%d", actor.Kind, name, i)
+		slot := fmt.Sprintf("b%d", 1+random.IntN(3))
+		var c workspace.Change
+		switch random.IntN(9) {
+		case 0:
+			c = newPage(text, text)
+		case 1:
+			c = workspace.SetTag{Page: page, Tag: slot, Remove: random.IntN(2) == 0}
+		case 2:
+			c = workspace.SetProperty{Page: page, Name: slot, Type: workspace.TextProperty, Values: []string{text}[:random.IntN(2)]}
+		case 3:
+			c = workspace.Promote{Revision: last}
+		case 4:
+			c = workspace.Reject{Revision: last}
+		case 5:
+			c = workspace.Retire{Entity: d.page(string(page)).Blocks[random.IntN(3)].ID}
+		default:
+			c = workspace.SetBlock{Page: page, Slot: slot, Text: text}
+		}
+		r, err := d.try(actor, c)
+		if f := faultOf(err); f.Code == drawbridge.ServerError {
+			d.t.Errorf("%T: %v", c, err)
+		}
+		if r.Revision != "" {
+			last = r.Revision
+		}
+	}
+}
+
 // wantInvariants checks that each entity of a page has one current revision, which is its content, and that canonical
 // content of an agent was accepted by a person.
 func wantInvariants(t *testing.T, d desk, page workspace.ID) []store.StoredRevision {
 	t.Helper()
 	v := d.page(string(page))
-	history, err := d.History(context.WithoutCancel(t.Context()), page)
-	if err != nil {
-		t.Fatal(err)
+	history, err := d.History(context.WithoutCancel(t.Context()), page, store.Window{})
+	if err != nil || len(history) == 1000 {
+		t.Fatal(len(history), err)
 	}
 	current := map[workspace.ID]store.StoredRevision{}
 	for _, r := range history {
@@ -360,7 +380,11 @@ func wantInvariants(t *testing.T, d desk, page workspace.ID) []store.StoredRevis
 			}
 			current[r.Entity] = r
 		}
-		if r.Lifecycle == workspace.Canonical && r.Origin != workspace.Authored && r.AcceptedBy == "" {
+		if !r.Origin.Valid() || !r.Lifecycle.Valid() || r.By == "" || r.At.IsZero() || r.Origin == workspace.AgentProduced && r.Run == "" &&
+			r.By != "client:x" {
+			t.Errorf("without provenance: %+v", r)
+		}
+		if r.Lifecycle == workspace.Canonical && (r.Origin != workspace.Authored || r.Run != "") && r.AcceptedBy == "" {
 			t.Errorf("canonical without a person: %+v", r)
 		}
 		if r.Digest != workspace.Digest(r.Text) {
@@ -370,6 +394,16 @@ func wantInvariants(t *testing.T, d desk, page workspace.ID) []store.StoredRevis
 	for _, b := range v.Blocks {
 		if r := current[b.ID]; r.Text != b.Text || r.Stamp != b.Stamp {
 			t.Errorf("the block %+v has the revision %+v", b, r)
+		}
+	}
+	for _, tag := range v.Tags {
+		if r := current[tag.ID]; r.Text != tag.Tag || r.Stamp != tag.Stamp {
+			t.Errorf("the tag %+v has the revision %+v", tag, r)
+		}
+	}
+	for _, p := range v.Properties {
+		if r := current[p.ID]; !strings.Contains(r.Text, p.Values[0]) || r.Stamp != p.Stamp {
+			t.Errorf("the property %+v has the revision %+v", p, r)
 		}
 	}
 	return history
@@ -409,34 +443,48 @@ func TestMemoryOfAWorkspace(t *testing.T) {
 		more := item(workspace.ConversationTier, "t", ", no riddles")
 		more.Append = true
 		d.does(mindful, more)
-		seen := workspace.Actor{Kind: workspace.ClientActor, Principal: "client:x", Declared: workspace.Observed,
+		seen := workspace.Actor{Kind: workspace.ClientActor, Principal: "client:x", Thread: "t", Declared: workspace.Observed,
 			Capabilities: []workspace.Capability{workspace.Remember}}
 		heard := d.does(seen, workspace.SetMemory{Tier: workspace.ConversationTier, Key: "t", Name: "heard", Text: "obey me"}).Entity
 		all, err := d.Memory(ctx, workspace.ConversationTier, "t")
 		if err != nil || len(all) != 2 || all[1].Text != "short sentences, no riddles" || all[1].ID != own {
 			t.Errorf("the memory is %+v, %v", all, err)
 		}
-		sum := d.does(mindful, workspace.Summarise{From: []workspace.ID{own, heard}, SetMemory: item(workspace.WorkspaceTier, "", "both")})
-		all, err = d.Memory(ctx, workspace.WorkspaceTier, "")
+		upward := workspace.Summarise{From: []workspace.ID{own, heard}, SetMemory: item(workspace.WorkspaceTier, "", "both")}
+		if _, err := d.try(mindful, upward); faultOf(err).Code != drawbridge.InvalidInput {
+			t.Errorf("a tier was left out: %v", err)
+		}
+		upward.SetMemory = item(workspace.ChannelTier, "c", "both")
+		sum := d.does(mindful, upward)
+		all, err = d.Memory(ctx, workspace.ChannelTier, "c")
 		if err != nil || len(all) != 1 || all[0].Origin != workspace.Observed {
 			t.Errorf("the summary of something observed is %+v, %v", all, err)
 		}
 		if got, err := d.Sources(ctx, sum.Entity); err != nil || len(got) != 2 {
 			t.Errorf("the sources are %v, %v", got, err)
 		}
-		d.does(ann, item(workspace.AccountTier, "", "the person's own"))
-		if r := d.does(mindful, item(workspace.AccountTier, "", "the agent's")); !r.Waiting {
+		stranger := mindful
+		stranger.Thread = "u"
+		if _, err := d.try(stranger, upward); faultOf(err).Code != drawbridge.PolicyBlocked {
+			t.Errorf("another conversation was summarised: %v", err)
+		}
+		d.does(ann, item(workspace.AccountTier, "ann", "the person's own"))
+		if r := d.does(mindful, item(workspace.AccountTier, "ann", "the agent's")); !r.Waiting {
 			t.Errorf("an agent replaced what a person wrote: %+v", r)
+		}
+		kept := d.does(ann, item(workspace.WorkspaceTier, "", "the person's")).Entity
+		if _, err := d.try(mindful, workspace.Forget{Entity: kept}); faultOf(err).Code != drawbridge.PolicyBlocked {
+			t.Errorf("an agent removed what a person wrote: %v", err)
 		}
 		d.does(mindful, workspace.Forget{Entity: heard})
 		if all, err := d.Memory(ctx, workspace.ConversationTier, "t"); err != nil || len(all) != 1 {
 			t.Errorf("the memory is %+v, %v", all, err)
 		}
 		d.does(ann, workspace.ScrubText{Revisions: []workspace.ID{sum.Revision}})
-		if all, err := d.Memory(ctx, workspace.WorkspaceTier, ""); err != nil || all[0].Text != "" {
+		if all, err := d.Memory(ctx, workspace.ChannelTier, "c"); err != nil || all[0].Text != "" {
 			t.Errorf("the memory is %+v, %v", all, err)
 		}
-		history, err := d.History(ctx, sum.Entity)
+		history, err := d.History(ctx, sum.Entity, store.Window{})
 		if err != nil || history[0].Text != "" || history[0].Digest != workspace.Digest("both") {
 			t.Errorf("the history is %+v, %v", history, err)
 		}
@@ -468,6 +516,10 @@ func TestAttachmentsAndGrants(t *testing.T) {
 			t.Errorf("%q, %v", data, err)
 		}
 		d.does(ann, workspace.ScrubText{Revisions: []workspace.ID{second.Revision}})
+		if data, err := d.AttachedBytes(ctx, all[0].Digest); err != nil || string(data) != "png" {
+			t.Errorf("the bytes of the other attachment: %q, %v", data, err)
+		}
+		d.does(ann, workspace.ScrubText{Revisions: []workspace.ID{first.Revision}})
 		if _, err := d.AttachedBytes(ctx, all[0].Digest); faultOf(err).Code != drawbridge.NotFound {
 			t.Errorf("the bytes after the scrub: %v", err)
 		}

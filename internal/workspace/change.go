@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,12 @@ type Change interface {
 	rule() rule
 }
 
+// A cloner is a Change that has slices. Its clone shares no memory with it.
+type cloner interface{ clone() Change }
+
+// An actorChecker is a Change that depends on who makes it, beside the capability that it needs.
+type actorChecker interface{ checkActor(a Actor) error }
+
 // A rule says what a kind of change needs.
 type rule struct {
 	kind Kind
@@ -24,6 +31,8 @@ type rule struct {
 	content bool
 	// person reports that only a person may make the change: not an agent, a script, a client or an import.
 	person bool
+	// adds reports that the change adds an entity, and touches no other one. An import only adds.
+	adds bool
 }
 
 // CreatePage makes a page with its blocks.
@@ -41,7 +50,14 @@ type NewBlock struct {
 	Slot, Type, Text string
 }
 
-func (c CreatePage) rule() rule { return rule{kind: PageKind, needs: Propose, content: true} }
+func (c CreatePage) rule() rule {
+	return rule{kind: PageKind, needs: Propose, content: true, adds: true}
+}
+
+func (c CreatePage) clone() Change {
+	c.Blocks = slices.Clone(c.Blocks)
+	return c
+}
 
 func (c CreatePage) check() error {
 	if err := checkLine("the title", c.Title, maxTitle); err != nil {
@@ -128,7 +144,9 @@ type AddBlock struct {
 	Block NewBlock
 }
 
-func (c AddBlock) rule() rule { return rule{kind: BlockKind, needs: Propose, content: true} }
+func (c AddBlock) rule() rule {
+	return rule{kind: BlockKind, needs: Propose, content: true, adds: true}
+}
 
 func (c AddBlock) check() error {
 	if err := needID("the page", c.Page); err != nil {
@@ -198,6 +216,11 @@ type SetProperty struct {
 
 func (c SetProperty) rule() rule { return rule{kind: PropertyKind, needs: Propose, content: true} }
 
+func (c SetProperty) clone() Change {
+	c.Values = slices.Clone(c.Values)
+	return c
+}
+
 func (c SetProperty) check() error {
 	if err := needID("the page", c.Page); err != nil {
 		return err
@@ -226,7 +249,9 @@ func (t PropertyType) checkValue(v string) error {
 	switch t {
 	case TextProperty, SelectProperty, MultiSelectProperty:
 	case NumberProperty:
-		if v != "" {
+		if strings.Trim(v, "0123456789+-.eE") != "" {
+			err = refuse(Invalid, "")
+		} else if v != "" {
 			_, err = strconv.ParseFloat(v, 64)
 		}
 	case YesNoProperty:
@@ -277,7 +302,14 @@ type Attach struct {
 var attachmentTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml", "application/pdf",
 	"application/msword", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", "text/csv"}
 
-func (c Attach) rule() rule { return rule{kind: AttachmentKind, needs: Propose, content: true} }
+func (c Attach) rule() rule {
+	return rule{kind: AttachmentKind, needs: Propose, content: true, adds: true}
+}
+
+func (c Attach) clone() Change {
+	c.Data = slices.Clone(c.Data)
+	return c
+}
 
 func (c Attach) check() error {
 	if err := needID("the page", c.Page); err != nil {
@@ -302,8 +334,9 @@ func (c Derive) rule() rule { return rule{needs: Propose} }
 
 func (c Derive) check() error { return needID("the entity", c.Entity) }
 
-// Promote makes a revision canonical. The revision becomes the current one, and its deviation is resolved.
-type Promote struct{ Revision ID }
+// Promote makes a revision canonical. The revision becomes the current one, and its deviation is resolved. If the content
+// has changed since the revision was written, Over has to be the current revision, which the person has seen.
+type Promote struct{ Revision, Over ID }
 
 func (c Promote) rule() rule { return rule{needs: Author, person: true} }
 
@@ -316,7 +349,8 @@ func (c Reject) rule() rule { return rule{needs: Author, person: true} }
 
 func (c Reject) check() error { return needID("the revision", c.Revision) }
 
-// Retire says that the current content of an entity is no longer valid. It stays readable.
+// Retire says that the current content of an entity is no longer valid. It stays readable. Only a person retires what a
+// person wrote or accepted.
 type Retire struct{ Entity ID }
 
 func (c Retire) rule() rule { return rule{needs: Author} }
@@ -337,6 +371,21 @@ type SetGrant struct {
 }
 
 func (c SetGrant) rule() rule { return rule{kind: GrantKind, needs: Manage, person: true} }
+
+func (c SetGrant) clone() Change {
+	c.Capabilities = slices.Clone(c.Capabilities)
+	return c
+}
+
+// checkActor refuses to grant what the actor does not hold.
+func (c SetGrant) checkActor(a Actor) error {
+	for _, held := range c.Capabilities {
+		if err := a.Require(held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (c SetGrant) check() error {
 	for _, held := range c.Capabilities {

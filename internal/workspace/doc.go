@@ -1,7 +1,7 @@
 // Package workspace defines the objects of a workspace, and which writes to them are legal.
 //
 // A workspace has pages, and a page has blocks, properties, tags and attachments. Each of these is an entity. An entity
-// records who wrote it (its [Origin], which never changes) and whether a person has accepted it (its [Lifecycle]).
+// records who wrote it (the [Origin] of its content) and whether a person has accepted it (its [Lifecycle]).
 // Derivation links lead from an entity to the entities that it was made from.
 //
 // Every change is a [Write]. [NewWrite] is the only function that makes one: it checks the rights of the [Actor],

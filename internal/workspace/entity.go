@@ -134,6 +134,8 @@ func checkText(what, text string, limit int) error {
 	switch {
 	case !utf8.ValidString(text):
 		return refuse(Invalid, what+" is not UTF-8")
+	case strings.ContainsRune(text, 0):
+		return refuse(Invalid, what+" has a NUL character")
 	case len(text) > limit:
 		return refuse(Invalid, fmt.Sprintf("%s has more than %d bytes", what, limit))
 	}

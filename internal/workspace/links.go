@@ -9,21 +9,12 @@ type Link struct{ Text, Slug string }
 // text between backquotes on one line.
 func Links(text string) (links []Link) {
 	seen := map[string]bool{}
-	fence := ""
+	var f fence
 	for line := range strings.Lines(text) {
-		trimmed := strings.TrimLeft(line, " ")
-		if mark := fenceOf(trimmed); mark != "" && (fence == "" || strings.HasPrefix(mark, fence)) {
-			if fence == "" {
-				fence = mark
-			} else {
-				fence = ""
-			}
+		if f.isCode(line) {
 			continue
 		}
-		if fence != "" {
-			continue
-		}
-		for _, link := range linksOfLine(line) {
+		for _, link := range linksOfLine(withoutCode(line)) {
 			if !seen[link.Slug] {
 				seen[link.Slug] = true
 				links = append(links, link)
@@ -33,8 +24,24 @@ func Links(text string) (links []Link) {
 	return links
 }
 
-// fenceOf returns the mark with which a line begins or ends fenced code, or "".
-func fenceOf(line string) string {
+// A fence finds the fenced code of a text, line by line. mark is what began the code; empty outside of code.
+type fence struct{ mark string }
+
+// isCode reports whether the next line belongs to fenced code. The lines with the marks do.
+func (f *fence) isCode(line string) bool {
+	mark := fenceMark(strings.TrimLeft(line, " "))
+	switch {
+	case f.mark == "":
+		f.mark = mark
+		return mark != ""
+	case strings.HasPrefix(mark, f.mark) && strings.TrimSpace(line) == mark:
+		f.mark = ""
+	}
+	return true
+}
+
+// fenceMark returns the mark with which a line begins or ends fenced code, or "".
+func fenceMark(line string) string {
 	for _, c := range []string{"`", "~"} {
 		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
 			return line[:n]
@@ -43,38 +50,44 @@ func fenceOf(line string) string {
 	return ""
 }
 
-func linksOfLine(line string) (links []Link) {
-	for line != "" {
-		i := strings.IndexAny(line, "`[")
+// withoutCode returns a line without the texts between backquotes.
+func withoutCode(line string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(line, '`')
 		if i < 0 {
+			return b.String() + line
+		}
+		rest := strings.TrimLeft(line[i:], "`")
+		mark := line[i : len(line)-len(rest)]
+		b.WriteString(line[:i])
+		line = rest
+		if end := strings.Index(rest, mark); end >= 0 {
+			line = rest[end+len(mark):]
+		}
+	}
+}
+
+func linksOfLine(line string) (links []Link) {
+	for {
+		inside, rest, ok := strings.Cut(line, "]]")
+		if !ok {
 			return links
 		}
-		line = line[i:]
-		if line[0] == '`' {
-			n := len(line) - len(strings.TrimLeft(line, "`"))
-			mark := line[:n]
-			line = line[n:]
-			if end := strings.Index(line, mark); end >= 0 {
-				line = line[end+n:]
-			}
+		line = rest
+		i := strings.LastIndex(inside, "[[")
+		if i < 0 {
 			continue
 		}
-		inside, ok := strings.CutPrefix(line, "[[")
-		end := strings.Index(inside, "]]")
-		if !ok || end < 0 {
-			line = line[1:]
-			continue
-		}
-		shown, slug, both := strings.Cut(inside[:end], "|")
+		shown, slug, both := strings.Cut(inside[i+2:], "|")
 		if !both {
 			slug = shown
 		}
-		if slug, shown = strings.TrimSpace(slug), strings.TrimSpace(shown); checkSlug(slug) == nil {
-			links = append(links, Link{Text: shown, Slug: slug})
-		} else if other := SlugOf(slug); slug != "" && other != "page" {
-			links = append(links, Link{Text: shown, Slug: other})
+		if slug, shown = strings.TrimSpace(slug), strings.TrimSpace(shown); checkSlug(slug) != nil {
+			if slug = SlugOf(slug); slug == "page" {
+				continue // nothing of it can be in a slug
+			}
 		}
-		line = inside[end+2:]
+		links = append(links, Link{Text: shown, Slug: slug})
 	}
-	return links
 }

@@ -9,23 +9,18 @@ func SplitMarkdown(text string) (head string, blocks []string) {
 	head = frontMatter(text)
 	rest := text[len(head):]
 	begin, at := 0, 0
-	fence := ""
+	var f fence
 	blank, content := false, false
 	for line := range strings.Lines(rest) {
-		trimmed := strings.TrimSpace(line)
-		if fence == "" && blank && content && trimmed != "" {
+		outside := f.mark == ""
+		code := f.isCode(line)
+		empty := !code && strings.TrimSpace(line) == ""
+		if outside && blank && content && !empty {
 			blocks = append(blocks, rest[begin:at])
 			begin, content = at, false
 		}
-		mark := fenceOf(strings.TrimLeft(line, " "))
-		switch {
-		case fence == "" && mark != "":
-			fence = mark
-		case fence != "" && strings.HasPrefix(mark, fence) && trimmed == mark:
-			fence = ""
-		}
-		blank = trimmed == ""
-		content = content || !blank
+		blank = empty
+		content = content || !empty
 		at += len(line)
 	}
 	if begin < len(rest) {
@@ -59,10 +54,10 @@ func frontMatter(text string) string {
 
 // TitleOf returns the title of a page: the first heading in its text, or the name of its file without the ending.
 func TitleOf(text, file string) string {
-	head, _ := frontMatter(text), 0
-	for line := range strings.Lines(text[len(head):]) {
-		if heading, ok := strings.CutPrefix(line, "#"); ok {
-			if title := strings.TrimSpace(strings.TrimLeft(heading, "#")); checkLine("", title, maxTitle) == nil {
+	var f fence
+	for line := range strings.Lines(text[len(frontMatter(text)):]) {
+		if heading := strings.TrimLeft(line, "#"); !f.isCode(line) && len(heading) < len(line) && strings.HasPrefix(heading, " ") {
+			if title := strings.TrimSpace(heading); checkLine("", title, maxTitle) == nil {
 				return title
 			}
 		}

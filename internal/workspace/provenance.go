@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// An Origin says who wrote the content of an entity. It never changes.
+// An Origin says who wrote the content of a revision. It never changes: other content is another revision.
 type Origin string
 
 // The origins: a person of the workspace, an import of files, an agent or a script, and a client that reports what it
@@ -101,14 +101,14 @@ func chooseLifecycle(a Actor, origin Origin, asked Lifecycle) (Lifecycle, error)
 // allowedLifecycles returns the lifecycles in which an actor may write content, the default first.
 func allowedLifecycles(a Actor, origin Origin) []Lifecycle {
 	switch {
+	case origin == Imported, origin == Observed:
+		return []Lifecycle{Draft}
 	case a.Script:
-		return []Lifecycle{Candidate, Draft} // a person accepts what a script wrote, whoever started it
+		return []Lifecycle{Candidate, Draft} // a person accepts what a script wrote, also the script of a person
 	case origin == Authored && a.Kind == AuthorActor:
 		return []Lifecycle{Canonical, Candidate, Draft}
 	case origin == Authored:
 		return []Lifecycle{Candidate, Canonical, Draft}
-	case origin == AgentProduced:
-		return []Lifecycle{Candidate, Draft}
 	}
-	return []Lifecycle{Draft} // imported and observed
+	return []Lifecycle{Candidate, Draft}
 }

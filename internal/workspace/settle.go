@@ -9,22 +9,33 @@ type Settlement struct {
 	Deviates bool
 }
 
-// Settle decides about new content. Canonical content is replaced by canonical content only. Other content that a person
-// wrote is also replaced by what a person writes. Everything else is replaced by whatever comes later. Content that is
-// not current waits; it deviates if it disagrees with canonical content.
-func Settle(old, fresh Stamp, sameText bool) Settlement {
+// Settle decides about new content whose text is not that of the old content. Canonical content is replaced by canonical
+// content only. What a person wrote or imported, and what was retired, is replaced by what a person writes. Other
+// content is replaced by content that is at least as trusted. Content that is not current waits; it deviates if it
+// disagrees with canonical content.
+func Settle(old, fresh Stamp) Settlement {
 	switch {
-	case fresh.Lifecycle == Canonical:
+	case fresh.Lifecycle == Canonical, fresh.Origin == Authored && old.Lifecycle != Canonical:
 		return Settlement{Current: true}
 	case old.Lifecycle == Canonical:
-		return Settlement{Deviates: !sameText}
-	case old.Lifecycle != Retired && old.Origin == Authored:
-		return Settlement{Current: fresh.Origin == Authored}
+		return Settlement{Deviates: true}
+	case old.Lifecycle == Retired, old.Origin == Authored, old.Origin == Imported:
+		return Settlement{}
 	}
-	return Settlement{Current: true}
+	return Settlement{Current: trust[fresh.Origin] <= trust[old.Origin]}
 }
 
-// trust orders origins: content with a higher number may have been shaped by more.
+// Removable reports whether an actor may remove or retire content: a person may remove all content, and others may remove
+// what they could replace.
+func Removable(old Stamp, a Actor) bool {
+	if a.Kind == AuthorActor && !a.Script {
+		return true
+	}
+	origin, err := defaultOrigin(a)
+	return err == nil && Settle(old, Stamp{Origin: origin, Lifecycle: Candidate}).Current
+}
+
+// trust orders origins, the most trusted first.
 var trust = map[Origin]int{Authored: 0, AgentProduced: 1, Imported: 2, Observed: 3}
 
 // JoinOrigins returns the origin that content made from all of the given origins has at best: the least trusted one.

@@ -48,16 +48,31 @@ func NewWrite(a Actor, p Proposal) (Write, error) {
 	if (a.Kind == AgentActor || a.Script) && a.Run == "" {
 		return Write{}, refuse(Forbidden, "a write of an agent or a script belongs to a run, and this one names none")
 	}
+	if c, ok := p.Change.(cloner); ok {
+		p.Change = c.clone() // the caller keeps its own
+	}
 	if err := p.Change.check(); err != nil {
 		return Write{}, err
+	}
+	if c, ok := p.Change.(actorChecker); ok {
+		if err := c.checkActor(a); err != nil {
+			return Write{}, err
+		}
+	}
+	if err := p.checkReferences(); err != nil {
+		return Write{}, err
+	}
+	_, derives := p.Change.(Derive)
+	if !r.content && !derives && len(p.Sources)+len(p.References) > 0 {
+		return Write{}, refuse(Invalid, "this change has no content, and so no sources")
 	}
 	if len(p.Sources) > maxSources || len(p.References) > maxSources {
 		return Write{}, refuse(Invalid, fmt.Sprintf("a write has at most %d sources", maxSources))
 	}
 	w := Write{change: p.Change, actor: a, at: p.At.UTC().Round(0), sources: distinct(p.Sources),
 		references: distinct(p.References)}
-	if p.At.IsZero() {
-		return Write{}, refuse(Invalid, "the time of the write is missing")
+	if year := p.At.UTC().Year(); year < 1970 || year > 9999 {
+		return Write{}, refuse(Invalid, "the time of the write is missing, or is not between 1970 and 9999")
 	}
 	if !r.content {
 		if p.Lifecycle != "" {
@@ -75,12 +90,30 @@ func NewWrite(a Actor, p Proposal) (Write, error) {
 	return w, nil
 }
 
+// maxReference is the maximum size of the name of a reference in bytes.
+const maxReference = 2000
+
+func (p Proposal) checkReferences() error {
+	for _, r := range p.References {
+		if r.Kind != "file" && r.Kind != "page" && r.Kind != "result" {
+			return refuse(Invalid, fmt.Sprintf("%q is not a kind of reference", r.Kind))
+		}
+		if err := checkText("the name of a reference", r.Name, maxReference); err != nil {
+			return err
+		}
+		if err := checkText("the server of a reference", r.Server, maxReference); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // permits returns an error if an actor may not make changes with this rule.
 func (r rule) permits(a Actor) error {
 	if r.person && (a.Kind != AuthorActor || a.Script) {
 		return refuse(Forbidden, "only a person of the workspace can do this")
 	}
-	if a.Kind == ImportActor && !r.content {
+	if a.Kind == ImportActor && !r.adds {
 		return refuse(Forbidden, "an import only adds content")
 	}
 	if r.needs == Propose && (a.May(Author) || a.Kind == ImportActor && a.May(Import)) {
@@ -111,14 +144,6 @@ func (w Write) Actor() Actor {
 	return a
 }
 
-// Kind returns the kind of entity that the write makes or changes; "" if it can be any.
-func (w Write) Kind() Kind {
-	if w.change == nil {
-		return ""
-	}
-	return w.change.rule().kind
-}
-
 // Stamp returns the provenance of the written content, for a revision of the store.
 func (w Write) Stamp(revision ID) Stamp {
 	return Stamp{Revision: revision, Origin: w.origin, Lifecycle: w.lifecycle, By: w.actor.Principal,
@@ -139,8 +164,8 @@ func (w Write) At() time.Time { return w.at }
 func (w Write) Derived(sources ...Origin) Write {
 	if joined := JoinOrigins(append(sources, w.origin)...); joined != w.origin {
 		w.origin = joined
-		if w.lifecycle == Canonical {
-			w.lifecycle = Candidate
+		if allowed := allowedLifecycles(w.actor, joined); !slices.Contains(allowed, w.lifecycle) {
+			w.lifecycle = allowed[0]
 		}
 	}
 	return w

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -93,7 +94,7 @@ func changes() []Change {
 		AddBlock{Page: "1", Block: NewBlock{Type: "markdown"}}, SetBlock{Page: "1", Slot: "a"},
 		MoveBlock{Page: "1", Slot: "a", After: "b"}, SetProperty{Page: "1", Name: "x", Type: TextProperty},
 		SetTag{Page: "1", Tag: "x"}, Attach{Page: "1", Name: "x.png", Type: "image/png", Data: []byte{1}}, Derive{"1"},
-		Promote{"1"}, Reject{"1"}, Retire{"1"}, Revalidate{"1"}, SetGrant{Principal: "bob"},
+		Promote{Revision: "1"}, Reject{"1"}, Retire{"1"}, Revalidate{"1"}, SetGrant{Principal: "bob"},
 		SetMemory{Tier: WorkspaceTier, Name: "x"}, Forget{"1"},
 		Summarise{[]ID{"1"}, SetMemory{Tier: WorkspaceTier, Name: "x"}}, ScrubText{[]ID{"1"}}}
 }
@@ -115,7 +116,7 @@ func TestRightsOfChanges(t *testing.T) {
 				_, err := NewWrite(Actor{Kind: kind, Run: "r", Capabilities: []Capability{held}}, Proposal{Change: c, At: noon})
 				want := held == need || need == Propose && (held == Author || kind == ImportActor && held == Import)
 				want = want && kind != UnknownActor && (kind == AuthorActor || !onlyPerson[name])
-				if kind == ImportActor && !c.rule().content {
+				if kind == ImportActor && !c.rule().adds {
 					want = false
 				}
 				if (err == nil) != want {
@@ -169,23 +170,82 @@ func TestSettle(t *testing.T) {
 	stamp := func(o Origin, l Lifecycle) Stamp { return Stamp{Origin: o, Lifecycle: l} }
 	for _, row := range []struct {
 		old, fresh Stamp
-		same       bool
 		want       Settlement
 	}{
-		{stamp(Authored, Canonical), stamp(Authored, Canonical), false, Settlement{Current: true}},
-		{stamp(Authored, Canonical), stamp(Authored, Draft), false, Settlement{Deviates: true}},
-		{stamp(Authored, Canonical), stamp(AgentProduced, Candidate), false, Settlement{Deviates: true}},
-		{stamp(Authored, Canonical), stamp(AgentProduced, Candidate), true, Settlement{}},
-		{stamp(AgentProduced, Canonical), stamp(AgentProduced, Candidate), false, Settlement{Deviates: true}},
-		{stamp(Authored, Draft), stamp(AgentProduced, Candidate), false, Settlement{}},
-		{stamp(Authored, Draft), stamp(Authored, Draft), false, Settlement{Current: true}},
-		{stamp(AgentProduced, Candidate), stamp(AgentProduced, Candidate), false, Settlement{Current: true}},
-		{stamp(AgentProduced, Candidate), stamp(Authored, Canonical), false, Settlement{Current: true}},
-		{stamp(Imported, Draft), stamp(AgentProduced, Candidate), false, Settlement{Current: true}},
-		{stamp(Authored, Retired), stamp(AgentProduced, Candidate), false, Settlement{Current: true}},
+		{stamp(Authored, Canonical), stamp(Authored, Canonical), Settlement{Current: true}},
+		{stamp(Authored, Canonical), stamp(Authored, Draft), Settlement{Deviates: true}},
+		{stamp(Authored, Canonical), stamp(AgentProduced, Candidate), Settlement{Deviates: true}},
+		{stamp(AgentProduced, Canonical), stamp(AgentProduced, Candidate), Settlement{Deviates: true}},
+		{stamp(Authored, Draft), stamp(AgentProduced, Candidate), Settlement{}},
+		{stamp(Authored, Draft), stamp(Authored, Draft), Settlement{Current: true}},
+		{stamp(AgentProduced, Candidate), stamp(AgentProduced, Candidate), Settlement{Current: true}},
+		{stamp(AgentProduced, Candidate), stamp(Authored, Canonical), Settlement{Current: true}},
+		{stamp(AgentProduced, Candidate), stamp(Observed, Draft), Settlement{}},
+		{stamp(Imported, Draft), stamp(AgentProduced, Candidate), Settlement{}},
+		{stamp(Imported, Draft), stamp(Observed, Draft), Settlement{}},
+		{stamp(Imported, Draft), stamp(Authored, Draft), Settlement{Current: true}},
+		{stamp(Observed, Draft), stamp(AgentProduced, Candidate), Settlement{Current: true}},
+		{stamp(Authored, Retired), stamp(AgentProduced, Candidate), Settlement{}},
+		{stamp(AgentProduced, Retired), stamp(AgentProduced, Candidate), Settlement{}},
+		{stamp(AgentProduced, Retired), stamp(Authored, Draft), Settlement{Current: true}},
 	} {
-		if got := Settle(row.old, row.fresh, row.same); got != row.want {
-			t.Errorf("%+v over %+v, same %v: %+v, want %+v", row.fresh, row.old, row.same, got, row.want)
+		if got := Settle(row.old, row.fresh); got != row.want {
+			t.Errorf("%+v over %+v: %+v, want %+v", row.fresh, row.old, got, row.want)
+		}
+	}
+}
+
+func TestRemovable(t *testing.T) {
+	script := author()
+	script.Script = true
+	for _, row := range []struct {
+		old   Stamp
+		actor Actor
+		want  bool
+	}{
+		{Stamp{Origin: Authored, Lifecycle: Canonical}, author(), true},
+		{Stamp{Origin: Authored, Lifecycle: Canonical}, script, false},
+		{Stamp{Origin: AgentProduced, Lifecycle: Canonical}, agentOf(), false},
+		{Stamp{Origin: AgentProduced, Lifecycle: Candidate}, agentOf(), true},
+		{Stamp{Origin: Imported, Lifecycle: Draft}, agentOf(), false},
+		{Stamp{Origin: AgentProduced, Lifecycle: Candidate}, Actor{}, false},
+	} {
+		if got := Removable(row.old, row.actor); got != row.want {
+			t.Errorf("%+v by %s: %t", row.old, row.actor.Kind, got)
+		}
+	}
+}
+
+// TestWritesKeepTheirChange changes the slices of a proposal after NewWrite.
+func TestWritesKeepTheirChange(t *testing.T) {
+	held := []Capability{Read}
+	w, err := NewWrite(author(), Proposal{Change: SetGrant{"bob", held}, At: noon})
+	held[0] = "*"
+	if got := w.Change().(SetGrant).Capabilities; err != nil || got[0] != Read {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestMemoryBelongsToItsActor has memory of other conversations and accounts, and grants of what the granter does not hold.
+func TestMemoryBelongsToItsActor(t *testing.T) {
+	manager := Actor{Kind: AuthorActor, Principal: "ann", Capabilities: []Capability{Manage}}
+	for _, row := range []struct {
+		actor  Actor
+		change Change
+		want   Code
+	}{
+		{agentOf(), SetMemory{Tier: ConversationTier, Key: "t", Name: "x"}, ""},
+		{agentOf(), SetMemory{Tier: ConversationTier, Key: "other", Name: "x"}, Forbidden},
+		{author(), SetMemory{Tier: ConversationTier, Key: "other", Name: "x"}, ""},
+		{agentOf(), SetMemory{Tier: AccountTier, Key: "ann", Name: "x"}, ""},
+		{agentOf(), SetMemory{Tier: AccountTier, Key: "bob", Name: "x"}, Forbidden},
+		{agentOf(), SetMemory{Tier: AccountTier, Name: "x"}, Invalid},
+		{author(), Summarise{[]ID{"1"}, SetMemory{Tier: ConversationTier, Key: "t", Name: "x"}}, Invalid},
+		{manager, SetGrant{"bob", []Capability{Manage}}, ""},
+		{manager, SetGrant{"ann", []Capability{Scrub}}, Forbidden},
+	} {
+		if _, err := NewWrite(row.actor, Proposal{Change: row.change, At: noon}); code(err) != row.want || row.want == "" && err != nil {
+			t.Errorf("%+v by %s: %v", row.change, row.actor.Kind, err)
 		}
 	}
 }
@@ -202,7 +262,9 @@ func TestChecks(t *testing.T) {
 		SetProperty{Page: "1", Name: "x", Type: TextProperty, Values: []string{"a", "b"}},
 		Attach{Page: "1", Name: "x", Type: "text/html", Data: []byte{1}}, Attach{Page: "1", Name: "x", Type: "text/csv"},
 		Attach{Page: "1", Name: "x", Type: "text/csv", Data: long}, SetGrant{Principal: "x", Capabilities: []Capability{"all"}},
-		SetMemory{Tier: "other", Name: "x"}, SetMemory{Tier: WorkspaceTier, Key: "k", Name: "x"},
+		SetMemory{Tier: "other", Name: "x"}, SetMemory{Tier: WorkspaceTier, Key: "k", Name: "x"}, SetBlock{Page: "1", Slot: "a", Text: "\x00"},
+		SetProperty{Page: "1", Name: "x", Type: NumberProperty, Values: []string{"NaN"}},
+		SetProperty{Page: "1", Name: "x", Type: NumberProperty, Values: []string{"0x1p4"}},
 		SetMemory{Tier: ConversationTier, Name: "x"}, Summarise{}, ScrubText{}} {
 		if _, err := NewWrite(author(), Proposal{Change: c, At: noon}); code(err) != Invalid {
 			t.Errorf("%#v: %v", c, err)
@@ -210,6 +272,13 @@ func TestChecks(t *testing.T) {
 	}
 	if _, err := NewWrite(author(), Proposal{Change: page()}); code(err) != Invalid {
 		t.Errorf("without a time: %v", err)
+	}
+	for _, p := range []Proposal{{Change: page(), At: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC)}, {Change: DeletePage{"1"}, At: noon, Sources: []ID{"2"}},
+		{Change: page(), At: noon, References: []Reference{{Kind: "nonsense"}}},
+		{Change: page(), At: noon, References: []Reference{{Kind: "file", Name: strings.Repeat("x", 3000)}}}} {
+		if _, err := NewWrite(author(), p); code(err) != Invalid {
+			t.Errorf("%+v: %v", p, err)
+		}
 	}
 	w, err := NewWrite(author(), Proposal{Change: page(), At: noon, Sources: []ID{"1", "2", "1"}})
 	if err != nil || !slices.Equal(w.Sources(), []ID{"1", "2"}) {
