@@ -81,7 +81,6 @@ var layers = map[string]int{
 	"internal/command": 7,
 	"internal/hub":     7,
 	"internal/admin":   7,
-	"internal/doctor":  7,
 
 	"internal/cli":   8,
 	"internal/tui":   8,

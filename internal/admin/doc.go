@@ -1,7 +1,7 @@
 // Package admin contains the functions with which a person administers Drawbridge. They cover configured servers,
-// approvals, sign-ins, held definitions, withheld results, trust, clients, the ledger and the audit. A command line, a
-// web page or a Go program can call the same functions. internal/cli, the command line, only parses flags and prints
-// results.
+// approvals, sign-ins, held definitions, withheld results, trust, clients, the ledger and the audit. The package also
+// finds the problems of a configuration, and names a fix for each. A command line, a web page or a Go program can call
+// the same functions. internal/cli, the command line, only parses flags and prints results.
 //
 // A row is the entry of one server in a configuration file. A function that edits a file replaces one value of the
 // file, or changes nothing if it fails. A row in a project directory must be approved by a person before its server is

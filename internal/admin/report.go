@@ -17,7 +17,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/backup"
-	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
@@ -26,7 +25,7 @@ import (
 // profile.
 type ReportOptions struct {
 	// Findings are the findings of the command doctor.
-	Findings doctor.Report
+	Findings DoctorReport
 	// CPU is how long the CPU usage of the hub is profiled; 0 means that the report has no CPU profile.
 	CPU time.Duration
 	// Overwrite permits WriteReport to replace an existing file.
@@ -176,7 +175,7 @@ func (r *Service) collectReport(ctx context.Context, o ReportOptions) problemRep
 
 // findings returns redacted findings of the command doctor for a report. foreign are the faults and notes of servers.
 // If the text of a finding may come from a server, the result has only the known causes in the text; see describeFault.
-func (r *reportRedactor) findings(all []doctor.Finding, foreign []string) []reportedFinding {
+func (r *reportRedactor) findings(all []Finding, foreign []string) []reportedFinding {
 	shown := make([]reportedFinding, 0, len(all))
 	for _, f := range all {
 		text := r.redact(f.Text)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
-	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
@@ -219,7 +218,7 @@ var ownFindings = []string{"server ", "the file", "the store", "the hub", "clien
 
 // isForeignText reports whether the text of a finding may contain text of a server or of another service. foreign are
 // the faults and notes of servers, with which the text is compared.
-func isForeignText(f doctor.Finding, foreign []string) bool {
+func isForeignText(f Finding, foreign []string) bool {
 	return strings.Contains(f.Text, "did not work") ||
 		!slices.ContainsFunc(ownFindings, func(begin string) bool { return strings.HasPrefix(f.About, begin) }) ||
 		slices.ContainsFunc(foreign, func(s string) bool {

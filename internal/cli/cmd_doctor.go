@@ -13,7 +13,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -42,10 +41,10 @@ The exit code is 1 when there is a problem, and 0 when there are at most notes.`
 	return cmd
 }
 
-// A doctorReport contains the findings of "doctor", as --json prints them.
-type doctorReport struct {
+// A doctorOutput contains the findings of "doctor", as --json prints them.
+type doctorOutput struct {
 	OK bool `json:"ok"`
-	*doctor.Report
+	*admin.DoctorReport
 	Sources []string            `json:"sources"`
 	Store   string              `json:"store,omitempty"`
 	Vectors string              `json:"vector_store,omitempty"`
@@ -62,7 +61,7 @@ type doctorReport struct {
 }
 
 func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
-	c := &doctorReport{Report: doctor.NewReport(), Sources: []string{}}
+	c := &doctorOutput{DoctorReport: admin.NewDoctorReport(), Sources: []string{}}
 	set, err := a.readConfig(ctx)
 	if err != nil { // the store may be the problem; it is examined below
 		set, err = config.Load(a.configOptions())
@@ -82,11 +81,11 @@ func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 		a.examineOtherPrograms(c, set)
 	}
 	a.checkClients(c, set)
-	c.Scripts = doctor.ScriptIsolation()
+	c.Scripts = admin.DescribeScriptIsolation()
 	c.CheckEngine()
 	c.OK = len(c.Problems) == 0
 	if !asJSON {
-		a.printDoctorReport(c)
+		a.printDoctorOutput(c)
 	} else if err := PrintJSON(a.Out, c); err != nil {
 		return err
 	}
@@ -97,8 +96,8 @@ func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 }
 
 // errorFinding returns an error as a finding; the next step of a fault becomes the fix.
-func errorFinding(about string, err error) doctor.Finding {
-	f := doctor.Finding{About: about, Text: err.Error()}
+func errorFinding(about string, err error) admin.Finding {
+	f := admin.Finding{About: about, Text: err.Error()}
 	if fault, ok := errors.AsType[*drawbridge.Fault](err); ok && fault.Next != "" {
 		f.Fix = fault.Next
 		f.Text = strings.TrimSuffix(f.Text, " ("+fault.Next+")")
@@ -108,12 +107,11 @@ func errorFinding(about string, err error) doctor.Finding {
 
 // examineConfig adds the findings on the servers, the store, the credentials, the vector store and the models. With
 // probe it also starts the servers.
-func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
-	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
-		Tip: func(fault string) string { return admin.FaultTip(errors.New(fault)) }}
+func (a *app) examineConfig(ctx context.Context, c *doctorOutput, set config.Configuration, probe bool) error {
+	p := admin.DoctorInput{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets()}
 	for _, insecure := range gateway.CheckStateFiles(gateway.Config{Store: a.storeLocation, LookupEnv: a.Env},
 		set.Settings) {
-		c.AddProblem(doctor.Finding{About: "private files", Source: insecure.Path, Text: "it " + insecure.Reason,
+		c.AddProblem(admin.Finding{About: "private files", Source: insecure.Path, Text: "it " + insecure.Reason,
 			Fix: insecure.Fix})
 	}
 	report, err := a.adminService().InspectStore(ctx, set)
@@ -150,11 +148,11 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 
 // addStoreReport adds the findings on the store. For the later checks it sets p.Statuses, the last statuses of the
 // servers, and p.Rejected, which reports the rejected servers.
-func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *doctor.Input) {
+func (a *app) addStoreReport(c *doctorOutput, report admin.StoreReport, p *admin.DoctorInput) {
 	c.Store = report.Location
 	c.CheckStoreWritable(report.Location)
 	for _, b := range report.Broken {
-		c.AddProblem(doctor.Finding{
+		c.AddProblem(admin.Finding{
 			About: "the store", Source: report.Location,
 			Text: fmt.Sprintf("the record of %q is broken: %v", b.Stream, b.Err),
 			Fix:  "keep a copy of the store; with --store, or without this file, a new record begins",
@@ -164,15 +162,15 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 		c.AddProblem(errorFinding("the store", report.Lost))
 	}
 	for _, w := range report.Waiting {
-		c.AddNote(doctor.Finding{About: "the store", Source: report.Location, Text: w.String()})
+		c.AddNote(admin.Finding{About: "the store", Source: report.Location, Text: w.String()})
 	}
 	if off := report.Clock.Difference(time.Now()); off != 0 {
-		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location, Fix: "set the one that is wrong",
+		c.AddProblem(admin.Finding{About: "the store", Source: report.Location, Fix: "set the one that is wrong",
 			Text: fmt.Sprintf("its clock and that of this machine differ by %s: no record of a call is removed by age",
 				off.Abs())})
 	}
 	if jump := report.Clock.Jump(); jump != "" {
-		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location,
+		c.AddProblem(admin.Finding{About: "the store", Source: report.Location,
 			Text: "its clock jumped, and no record of a call is removed by age: " + jump,
 			Fix:  "set the clock; or, if it is right, drawbridge audit confirm-clock"})
 	}
@@ -184,7 +182,7 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 
 // examineVectors adds a problem if the configured vector store does not answer. If a command prints a part of the
 // store's URL, the check runs that command; therefore it is made only with probe.
-func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Settings, probe bool) {
+func (a *app) examineVectors(ctx context.Context, c *doctorOutput, s config.Settings, probe bool) {
 	if len(s.Vectors.Store) == 0 {
 		return
 	}
@@ -193,7 +191,7 @@ func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Sett
 	if err == nil {
 		defer v.Close()
 		if v.RunsCommand() && !probe {
-			c.AddNote(doctor.Finding{About: about,
+			c.AddNote(admin.Finding{About: about,
 				Text: "a command has a part in its URL: it is asked with --probe only"})
 			return
 		}
@@ -206,15 +204,15 @@ func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Sett
 }
 
 // addModelCheck adds the findings from the check of one model.
-func (c *doctorReport) addModelCheck(m gateway.ModelCheckup) {
+func (c *doctorOutput) addModelCheck(m gateway.ModelCheckup) {
 	switch {
 	case m.Err != nil:
 		c.AddProblem(errorFinding(m.Subject, m.Err))
 	case m.Skipped:
-		c.AddNote(doctor.Finding{About: m.Subject,
+		c.AddNote(admin.Finding{About: m.Subject,
 			Text: "a command has a part in its key: it is asked with --probe only"})
 	case m.Slow != "":
-		c.AddNote(doctor.Finding{About: m.Subject, Text: m.Slow})
+		c.AddNote(admin.Finding{About: m.Subject, Text: m.Slow})
 	}
 	if m.Answer != "" && m.Err == nil {
 		c.Models = append(c.Models, m.Subject+" is "+safetext.Text(m.Answer))
@@ -222,7 +220,7 @@ func (c *doctorReport) addModelCheck(m gateway.ModelCheckup) {
 }
 
 // probeServers starts and lists every server, and adds a problem for each fault.
-func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
+func (a *app) probeServers(ctx context.Context, c *doctorOutput) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {
 		return err
@@ -243,21 +241,21 @@ func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
 	for _, s := range g.Config().Servers {
 		c.AddStatusNotes(s, said[s.Origin.String()])
 		if fault := faults[s.ID]; fault != nil && s.Phase == drawbridge.Idle && !c.cannotStart(s) {
-			c.AddFault(s, fault.Error(), admin.FaultTip(fault))
+			c.AddFault(s, fault)
 		}
 	}
 	return nil
 }
 
 // cannotStart reports whether the report already shows that the program of a server was not found.
-func (c *doctorReport) cannotStart(s config.Server) bool {
-	return slices.ContainsFunc(c.Servers, func(one doctor.ServerInfo) bool {
+func (c *doctorOutput) cannotStart(s config.Server) bool {
+	return slices.ContainsFunc(c.Servers, func(one admin.ServerLaunch) bool {
 		return one.Source == s.Origin.String() && one.Program == "" && s.Command != ""
 	})
 }
 
 // checkHub adds the finding on the hub: whether a hub runs and answers.
-func (a *app) checkHub(c *doctorReport) {
+func (a *app) checkHub(c *doctorOutput) {
 	state, err := hub.ReadState(a.hubOptions())
 	if err == nil {
 		c.Hub = state.PID
@@ -270,33 +268,33 @@ func (a *app) checkHub(c *doctorReport) {
 	lock, err := hub.ReadLockState(a.hubOptions())
 	switch {
 	case err != nil:
-		c.AddProblem(doctor.Finding{About: "the hub", Text: "its file cannot be read: " + err.Error(),
+		c.AddProblem(admin.Finding{About: "the hub", Text: "its file cannot be read: " + err.Error(),
 			Source: lock.File, Fix: "take the file away"})
 	case lock.Held:
-		c.AddProblem(doctor.Finding{
+		c.AddProblem(admin.Finding{
 			About: "the hub", Source: lock.File, Text: fmt.Sprintf("process %d is the hub, and does not answer",
 				lock.PID),
 			Fix: fmt.Sprintf("end it, and the next client starts another: kill %d", lock.PID),
 		})
 	case lock.PID != 0:
-		c.AddNote(doctor.Finding{
+		c.AddNote(admin.Finding{
 			About: "the hub", Source: lock.File,
 			Text: fmt.Sprintf("none runs; the last one, process %d, was killed, and the next one clears up after it",
 				lock.PID),
 		})
 	default:
-		c.AddNote(doctor.Finding{About: "the hub", Text: "none runs; the first client starts it"})
+		c.AddNote(admin.Finding{About: "the hub", Text: "none runs; the first client starts it"})
 	}
 }
 
 // checkClients adds the findings on the files of clients. It adds a note that names the clients that are not connected
 // to Drawbridge. For a connected client it checks the program that the client starts, and whether the client also
 // starts servers itself.
-func (a *app) checkClients(c *doctorReport, set config.Configuration) {
+func (a *app) checkClients(c *doctorOutput, set config.Configuration) {
 	c.Clients = a.adminService().ClientStates()
 	var others []string
 	for _, s := range c.Clients {
-		f := doctor.Finding{About: s.Title, Source: s.File, Fix: "drawbridge connect " + s.Client}
+		f := admin.Finding{About: s.Title, Source: s.File, Fix: "drawbridge connect " + s.Client}
 		switch {
 		case s.Problem != "" && s.Present:
 			f.Text, f.Fix = s.Problem, ""
@@ -310,12 +308,12 @@ func (a *app) checkClients(c *doctorReport, set config.Configuration) {
 		}
 	}
 	if len(others) > 0 {
-		c.AddNote(doctor.Finding{About: "clients", Text: "not connected: " + strings.Join(others, ", "),
+		c.AddNote(admin.Finding{About: "clients", Text: "not connected: " + strings.Join(others, ", "),
 			Fix: "drawbridge connect " + others[0]})
 	}
 }
 
-func (a *app) checkClientEntry(c *doctorReport, s admin.ClientState, f doctor.Finding) {
+func (a *app) checkClientEntry(c *doctorOutput, s admin.ClientState, f admin.Finding) {
 	program, err := exec.LookPath(s.Command)
 	switch {
 	case err != nil:
@@ -327,7 +325,7 @@ func (a *app) checkClientEntry(c *doctorReport, s admin.ClientState, f doctor.Fi
 	}
 }
 
-func (a *app) printDoctorReport(c *doctorReport) {
+func (a *app) printDoctorOutput(c *doctorOutput) {
 	c.printServers(a)
 	a.printCredentials(c)
 	if c.Store != "" {
@@ -363,7 +361,7 @@ func (a *app) printDoctorReport(c *doctorReport) {
 		formatCount(len(c.Notes), "note"))
 }
 
-func (a *app) printFinding(mark string, f doctor.Finding) {
+func (a *app) printFinding(mark string, f admin.Finding) {
 	where := ""
 	if f.Source != "" {
 		where = " (" + a.abbreviateHome(f.Source) + ")"

@@ -6,13 +6,13 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // examineCredentials adds the states of the vault and of each server's credential, and a problem for each server that
 // needs a sign-in. It starts no server and sends no request.
-func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set config.Configuration,
+func (a *app) examineCredentials(ctx context.Context, c *doctorOutput, set config.Configuration,
 	statuses []drawbridge.ServerStatus) {
 	v, err := a.openVault()
 	if err != nil {
@@ -29,7 +29,7 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 	}
 	for _, one := range c.Credentials {
 		if row, _ := set.Lookup(one.Server); row.Phase == drawbridge.Idle && one.SignInReason != "" {
-			c.AddProblem(doctor.Finding{
+			c.AddProblem(admin.Finding{
 				About: fmt.Sprintf("server %q", row.ID), Source: row.Origin.String(),
 				Text: "it needs a sign-in: " + one.SignInReason, Fix: signInAdvice(set.Servers, row),
 			})
@@ -40,7 +40,7 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 		c.AddProblem(errorFinding("the vault", err))
 	}
 	if strays := all.UnconfiguredSignIns(entries); len(strays) > 0 { // another project may use them
-		c.AddNote(doctor.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " +
+		c.AddNote(admin.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " +
 			joinFirst(strays, 4)})
 	}
 }
@@ -66,7 +66,7 @@ func signInAdvice(rows []config.Server, row config.Server) string {
 	return ""
 }
 
-func (a *app) printCredentials(c *doctorReport) {
+func (a *app) printCredentials(c *doctorOutput) {
 	for _, one := range c.Credentials {
 		with := ""
 		if one.SignedIn && one.Issuer != "" {

@@ -9,14 +9,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // examineOtherPrograms adds a problem if no server is configured although other programs have servers. It adds a note
 // for each file of another program that still contains plain-text secrets of copied servers. With --mcp it adds
 // nothing.
-func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
+func (a *app) examineOtherPrograms(c *doctorOutput, set config.Configuration) {
 	if len(a.configPaths) > 0 {
 		return
 	}
@@ -24,10 +23,10 @@ func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
 	if err != nil {
 		return // the report has the problem already
 	}
-	c.CheckUncopied(set, scan.Candidates)
+	c.CheckUnimported(set, scan.Candidates)
 	copied := slices.DeleteFunc(scan.Candidates, func(f config.ImportCandidate) bool { return f.OwnName == "" })
 	for _, path := range admin.PlaintextFiles(copied) {
-		c.AddNote(doctor.Finding{About: "the file", Source: path,
+		c.AddNote(admin.Finding{About: "the file", Source: path,
 			Text: "it holds secrets in plain text, of servers that Drawbridge serves too",
 			Fix:  "remove them there, or drawbridge connect CLIENT --replace"})
 	}
@@ -35,14 +34,14 @@ func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
 
 // examineHeld adds a problem for each tool whose definition changed and waits for a person's decision. Until the
 // decision, no call reaches such a tool.
-func (a *app) examineHeld(ctx context.Context, c *doctorReport) {
+func (a *app) examineHeld(ctx context.Context, c *doctorOutput) {
 	held, err := a.adminService().HeldTools(ctx, "")
 	if err != nil {
 		return // the report has the problem of the store already
 	}
 	for _, h := range held {
 		if h.Pin.Pending != nil && !h.Pin.Pending.Rejected {
-			c.AddProblem(doctor.Finding{About: fmt.Sprintf("server %q", h.Server),
+			c.AddProblem(admin.Finding{About: fmt.Sprintf("server %q", h.Server),
 				Text: fmt.Sprintf("%s is held: its definition changed, and it waits for you", safetext.Line(h.Label())),
 				Fix:  fmt.Sprintf("drawbridge shield held %s", h.Server)})
 		}
@@ -51,12 +50,12 @@ func (a *app) examineHeld(ctx context.Context, c *doctorReport) {
 
 // checkDirectCopies adds a problem if a connected client itself starts servers that Drawbridge serves too, because
 // calls to them bypass Drawbridge's rules.
-func (a *app) checkDirectCopies(c *doctorReport, s admin.ClientState, set config.Configuration) {
+func (a *app) checkDirectCopies(c *doctorOutput, s admin.ClientState, set config.Configuration) {
 	direct, err := a.adminService().DirectCopies(s.Client, set)
 	if err != nil || len(direct) == 0 || len(a.configPaths) > 0 {
 		return
 	}
-	c.AddProblem(doctor.Finding{About: s.Title, Source: s.File,
+	c.AddProblem(admin.Finding{About: s.Title, Source: s.File,
 		Text: fmt.Sprintf("it also starts %d of the servers itself, past your rules: %s", len(direct),
 			safetext.Line(joinFirst(direct, 5))),
 		Fix: fmt.Sprintf("drawbridge connect %s --replace", s.Client)})
@@ -64,7 +63,7 @@ func (a *app) checkDirectCopies(c *doctorReport, s admin.ClientState, set config
 
 // printServers prints the program of each server. A variable that all programs receive, and a finding that several
 // servers share, are printed only once.
-func (c *doctorReport) printServers(a *app) {
+func (c *doctorOutput) printServers(a *app) {
 	var common []string
 	first := true
 	for _, s := range c.Servers {
@@ -107,7 +106,7 @@ func (c *doctorReport) printServers(a *app) {
 }
 
 // printProbeHint prints the command that starts each server that was never started, if there are such servers.
-func (a *app) printProbeHint(c *doctorReport) {
+func (a *app) printProbeHint(c *doctorOutput) {
 	if len(c.Untried) > 0 {
 		safetext.Fprintf(a.Out, "%s never started: drawbridge doctor --probe starts each once\n",
 			joinFirst(c.Untried, 4))

@@ -3,7 +3,7 @@ package cli
 import (
 	"text/tabwriter"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -19,14 +19,14 @@ func (a *app) withSupportTable(cmd *cobra.Command) *cobra.Command {
 			return find(cmd, args)
 		}
 		if asJSON, err := cmd.Flags().GetBool("json"); err == nil && asJSON {
-			return PrintJSON(a.Out, doctor.Support())
+			return PrintJSON(a.Out, admin.SupportedSystems())
 		}
-		return a.printSupport(doctor.Support())
+		return a.printSupport(admin.SupportedSystems())
 	}
 	return cmd
 }
 
-func (a *app) printSupport(all []doctor.SystemSupport) error {
+func (a *app) printSupport(all []admin.SystemSupport) error {
 	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	safetext.Fprintf(tw, "SYSTEM\tSTATE\n")
 	for _, s := range all {

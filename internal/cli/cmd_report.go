@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -83,7 +82,7 @@ func parseProfileFlag(text string) (time.Duration, error) {
 
 // readFindings runs "doctor" and returns its findings. If the configuration cannot be read, the result has a finding
 // about it.
-func (a *app) readFindings(cmd *cobra.Command) (r doctor.Report, err error) {
+func (a *app) readFindings(cmd *cobra.Command) (r admin.DoctorReport, err error) {
 	var out bytes.Buffer
 	quiet := *a
 	quiet.Out = &out

@@ -30,7 +30,7 @@ const fewCalls, manyCalls = 20, 120
 const objectPass = "internal/rawjson.ScanObject"
 
 // composition holds the packages that put the program together. A call passes through none of their functions.
-var composition = []string{"gateway", "internal/admin", "internal/doctor", "internal/cli", "cmd/drawbridge"}
+var composition = []string{"gateway", "internal/admin", "internal/cli", "cmd/drawbridge"}
 
 // TestCallPath holds what one tools/call passes through to testdata/callpath.txt: a client of the stateful protocol on
 // stdio, a server of the stateless one on stdio. With UPDATE=1 it writes the file.

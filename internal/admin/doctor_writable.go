@@ -1,4 +1,4 @@
-package doctor
+package admin
 
 import (
 	"bytes"
@@ -15,11 +15,11 @@ import (
 
 // CheckStoreWritable adds a problem if no file can be written in the store's directory. It skips a location that is not
 // a file, such as a URL.
-func (r *Report) CheckStoreWritable(location string) {
+func (r *DoctorReport) CheckStoreWritable(location string) {
 	if strings.Contains(location, ":") && !filepath.IsAbs(location) {
 		return
 	}
-	if err := CheckDirWritable(filepath.Dir(location)); err != nil {
+	if err := checkDirWritable(filepath.Dir(location)); err != nil {
 		r.AddProblem(Finding{
 			About: "the store", Source: location, Text: "nothing can be written beside it: " + err.Error(),
 			Fix: "see that its directory can be written and the disk has room, or name another place with --store",
@@ -30,7 +30,7 @@ func (r *Report) CheckStoreWritable(location string) {
 // CheckStoreCreatable checks whether a store that does not exist yet can be created. It adds a problem if no file can
 // be written in the store's directory. Otherwise it adds a note that the first start creates the store. If the
 // directory does not exist, the nearest existing parent is checked.
-func (r *Report) CheckStoreCreatable(location string) {
+func (r *DoctorReport) CheckStoreCreatable(location string) {
 	dir := filepath.Dir(location)
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -38,7 +38,7 @@ func (r *Report) CheckStoreCreatable(location string) {
 		}
 		dir = filepath.Dir(dir)
 	}
-	if err := CheckDirWritable(dir); err != nil {
+	if err := checkDirWritable(dir); err != nil {
 		r.AddProblem(Finding{
 			About: "the store", Source: location, Text: "it cannot be created, so nothing can start: " + err.Error(),
 			Fix: "make " + dir + " writable, or name another place with --store",
@@ -48,9 +48,9 @@ func (r *Report) CheckStoreCreatable(location string) {
 	r.AddNote(Finding{About: "the store", Text: "there is none yet; the first start makes it", Source: location})
 }
 
-// CheckUncopied adds a problem if no server is configured, but other programs have servers that can be copied. found
-// are the servers of other programs.
-func (r *Report) CheckUncopied(set config.Configuration, found []config.ImportCandidate) {
+// CheckUnimported adds a problem if no server is configured, but other programs have servers that can be imported.
+// found are the servers of other programs.
+func (r *DoctorReport) CheckUnimported(set config.Configuration, found []config.ImportCandidate) {
 	if len(set.Servers)+len(set.Shadowed) > 0 {
 		return
 	}
@@ -72,9 +72,9 @@ func (r *Report) CheckUncopied(set config.Configuration, found []config.ImportCa
 	}
 }
 
-// CheckDirWritable returns an error if no file can be written in a directory, for example because the disk is full. It
+// checkDirWritable returns an error if no file can be written in a directory, for example because the disk is full. It
 // writes a temporary file and removes it.
-func CheckDirWritable(dir string) error {
+func checkDirWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".drawbridge-doctor-*")
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package doctor
+package admin
 
 import (
 	"runtime"
@@ -21,9 +21,9 @@ type SystemSupport struct {
 	Current bool `json:"current"`
 }
 
-// Support returns the systems that Drawbridge is compiled for, tested systems first. If this program runs on another
-// system, that system is the last element.
-func Support() []SystemSupport {
+// SupportedSystems returns the systems that Drawbridge is compiled for, tested systems first. If this program runs on
+// another system, that system is the last element.
+func SupportedSystems() []SystemSupport {
 	others := []string{"confinement of servers", "the check that a process at the hub's socket is the user's own",
 		"the memory of processes in drawbridge ps", "audit records through mapped memory: each record needs a system call"}
 	windows := append(others[:len(others):len(others)],
@@ -47,9 +47,9 @@ func Support() []SystemSupport {
 	return append(all, SystemSupport{System: here, Current: true, Missing: []string{"not known: it is not compiled before a change either"}})
 }
 
-// ScriptIsolation describes how this system isolates the scripts of run_python: the WebAssembly engine alone, or also the
-// confinement of the processes in which they run.
-func ScriptIsolation() string {
+// DescribeScriptIsolation describes how this system isolates the scripts of run_python: the WebAssembly engine alone, or
+// also the confinement of the processes in which they run.
+func DescribeScriptIsolation() string {
 	engine := sandbox.CurrentEngine()
 	text := "scripts run in WebAssembly (" + engine.String() + ")"
 	kinds := confine.WorkerConfinement()
@@ -60,8 +60,8 @@ func ScriptIsolation() string {
 }
 
 // CheckEngine adds a note if there is a reason not to use the engine of run_python.
-func (c *Report) CheckEngine() {
+func (r *DoctorReport) CheckEngine() {
 	if engine := sandbox.CurrentEngine(); engine.Caution != "" {
-		c.AddNote(Finding{About: "the engine of run_python, " + engine.String(), Text: engine.Caution})
+		r.AddNote(Finding{About: "the engine of run_python, " + engine.String(), Text: engine.Caution})
 	}
 }

@@ -1,8 +1,4 @@
-// Package doctor finds the problems of a configuration and names a fix for each.
-//
-// The checks neither start a server nor connect to one. Only [CheckDirWritable] writes a file, and removes it at once.
-// A finding names variables, files, programs and commands, but never contains the value of a variable or a secret.
-package doctor
+package admin
 
 import (
 	"errors"
@@ -20,7 +16,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A Finding is a problem or a note that a person should know.
+// A Finding is a problem or a note that a person should know, as the command doctor prints it. It names variables,
+// files, programs and commands, but never contains the value of a variable or a secret.
 type Finding struct {
 	// About is the subject of the finding: a server, a file, the store, the hub or a client.
 	About string `json:"about"`
@@ -31,8 +28,8 @@ type Finding struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// A ServerInfo describes how a server would be started. It does not show whether the server runs.
-type ServerInfo struct {
+// A ServerLaunch describes how a server would be started. It does not show whether the server runs.
+type ServerLaunch struct {
 	Name      drawbridge.ServerID `json:"name"`
 	Transport string              `json:"transport"`
 	// Target is the program with its arguments, or the URL, without secrets.
@@ -47,27 +44,30 @@ type ServerInfo struct {
 	Source   string                 `json:"source"`
 }
 
-// A Report contains the findings of the checks, in the order in which they were added. A problem must be fixed; a note
-// only informs. Servers describes each server that may be started.
-type Report struct {
-	Problems []Finding    `json:"problems"`
-	Notes    []Finding    `json:"notes"`
-	Servers  []ServerInfo `json:"servers"`
+// A DoctorReport contains the findings of the command doctor, in the order in which they were added. A problem must be
+// fixed; a note only informs. Servers describes each server that may be started.
+//
+// The checks of a DoctorReport neither start a server nor connect to one. Only CheckStoreWritable and
+// CheckStoreCreatable write a file, and remove it at once.
+type DoctorReport struct {
+	Problems []Finding      `json:"problems"`
+	Notes    []Finding      `json:"notes"`
+	Servers  []ServerLaunch `json:"servers"`
 }
 
-// NewReport returns a report without findings. Its lists are empty, not nil.
-func NewReport() *Report {
-	return &Report{Problems: []Finding{}, Notes: []Finding{}, Servers: []ServerInfo{}}
+// NewDoctorReport returns a report without findings. Its lists are empty, not nil.
+func NewDoctorReport() *DoctorReport {
+	return &DoctorReport{Problems: []Finding{}, Notes: []Finding{}, Servers: []ServerLaunch{}}
 }
 
 // AddProblem adds a finding that is a problem.
-func (r *Report) AddProblem(f Finding) { r.Problems = append(r.Problems, f) }
+func (r *DoctorReport) AddProblem(f Finding) { r.Problems = append(r.Problems, f) }
 
 // AddNote adds a finding that is not a problem.
-func (r *Report) AddNote(f Finding) { r.Notes = append(r.Notes, f) }
+func (r *DoctorReport) AddNote(f Finding) { r.Notes = append(r.Notes, f) }
 
-// An Input is the configuration to check, and the data that the checks need.
-type Input struct {
+// A DoctorInput is the configuration that CheckConfig checks, and the data that the checks need.
+type DoctorInput struct {
 	Set config.Configuration
 	// Statuses are the last stored statuses of the servers in Set.Servers, in the same order; nil if no status is
 	// stored.
@@ -78,14 +78,12 @@ type Input struct {
 	Environ []string
 	// Secrets reads the keychain entries that the servers' configurations refer to. If it is nil, no entry is read.
 	Secrets secrets.SecretGetter
-	// Tip returns the next step for a person after a fault, or "" if it knows none. Tip may be nil.
-	Tip func(fault string) string
 }
 
 // CheckConfig checks the configuration. It adds the warnings of its files, the findings on each server, and a note for
 // each shadowed server. It adds a problem for each file with secrets that other users may read. A shadowed server is
 // not used, because an earlier server has the same name.
-func (r *Report) CheckConfig(p Input) {
+func (r *DoctorReport) CheckConfig(p DoctorInput) {
 	for _, w := range p.Set.Warnings {
 		r.addWarning(w)
 	}
@@ -108,7 +106,7 @@ func (r *Report) CheckConfig(p Input) {
 
 // CheckTrust adds a problem if a server that may be started is quarantined, so that none of its tools is listed. t is
 // the trust in the server; nil if no trust is recorded.
-func (r *Report) CheckTrust(s config.Server, t *drawbridge.Trust) {
+func (r *DoctorReport) CheckTrust(s config.Server, t *drawbridge.Trust) {
 	if t != nil && t.Quarantined && s.Phase == drawbridge.Idle {
 		r.AddProblem(serverFinding(s, "nothing of it is listed: "+t.String(),
 			fmt.Sprintf("drawbridge shield trust %s shows why; with --reset it forgives it", s.ID)))
@@ -123,7 +121,7 @@ func serverFinding(s config.Server, text, fix string) Finding {
 // addWarning adds a warning of the configuration as a problem or as a note. A warning about a project's file is a note.
 // A warning about an unknown member is also a note, unless the name resembles a known member and may be misspelt.
 // Warnings about unset variables are skipped, because checkValues adds them for their server.
-func (r *Report) addWarning(w config.Warning) {
+func (r *DoctorReport) addWarning(w config.Warning) {
 	f := Finding{About: "the file", Text: w.Text, Source: w.Origin.String(), Fix: "mend it there"}
 	if w.Server != "" {
 		f.About = fmt.Sprintf("server %q", w.Server)
@@ -143,7 +141,7 @@ func (r *Report) addWarning(w config.Warning) {
 // checkServer adds the findings on one server. For a server that is refused, disabled or not approved, it only adds the
 // reason. For any other server it checks the program, the confinement and the values. It then adds the notes and the
 // fault of last, the last stored status of the server.
-func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerStatus) {
+func (r *DoctorReport) checkServer(p DoctorInput, s config.Server, last drawbridge.ServerStatus) {
 	switch s.Phase {
 	case drawbridge.Refused:
 		r.AddProblem(serverFinding(s, s.Reason, "mend the row, or take it out"))
@@ -161,7 +159,7 @@ func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerSta
 			fmt.Sprintf("look at it, then drawbridge mcp approve %s, or drawbridge mcp reject %s", s.ID, s.ID)))
 		return
 	}
-	shown := ServerInfo{Name: s.ID, Transport: s.Transport(), Target: s.RedactedCommandLine(),
+	shown := ServerLaunch{Name: s.ID, Transport: s.Transport(), Target: s.RedactedCommandLine(),
 		Findings: s.LaunchFindings(p.Set.Settings), Source: s.Origin.String()}
 	startable := s.Command == "" || r.checkProcess(p, s, &shown)
 	r.Servers = append(r.Servers, shown)
@@ -172,28 +170,25 @@ func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerSta
 	r.checkValues(p, s)
 	r.AddStatusNotes(s, last.Notes)
 	if startable && last.Phase == drawbridge.Faulted && last.Fault != "" {
-		tip := ""
-		if p.Tip != nil {
-			tip = p.Tip(last.Fault)
-		}
-		r.AddFault(s, last.Fault, tip)
+		r.AddFault(s, errors.New(last.Fault))
 	}
 }
 
-// AddFault adds a problem: the last start of a server failed, or the server stopped with a fault. tip is the fix; if it
-// is empty, the fix is the command that tests the server.
-func (r *Report) AddFault(s config.Server, fault, tip string) {
-	if tip == "" {
-		tip = fmt.Sprintf("see what it says: drawbridge mcp test %s", s.ID)
+// AddFault adds a problem: the last start of a server failed, or the server stopped with a fault. The fix is FaultTip of
+// the fault; if that is empty, the fix is the command that tests the server.
+func (r *DoctorReport) AddFault(s config.Server, fault error) {
+	fix := FaultTip(fault)
+	if fix == "" {
+		fix = fmt.Sprintf("see what it says: drawbridge mcp test %s", s.ID)
 	}
-	r.AddProblem(serverFinding(s, "it did not work when it was last started: "+fault, tip))
+	r.AddProblem(serverFinding(s, "it did not work when it was last started: "+fault.Error(), fix))
 }
 
 // AddStatusNotes adds the notes of a server's status to the report. A value is left out if its file, keychain entry or
 // command returns none. A note on such a value becomes a problem, because the server runs without the value. The note
 // is skipped if it names a missing file or repeats a problem, because checkReference checks files and keychain entries
 // again. All other notes are added as notes.
-func (r *Report) AddStatusNotes(s config.Server, notes []string) {
+func (r *DoctorReport) AddStatusNotes(s config.Server, notes []string) {
 	for _, text := range notes {
 		f := serverFinding(s, text, "")
 		anew := strings.Replace(f.Text, " is left out: ", ": ", 1)
@@ -215,7 +210,7 @@ func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 
 // checkProcess finds the program of a stdio server and reports whether it can be started. It stores the program, its
 // directory and its variables in shown.
-func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool {
+func (r *DoctorReport) checkProcess(p DoctorInput, s config.Server, shown *ServerLaunch) bool {
 	shown.Dir = s.Cwd
 	program, names, err := gateway.ResolveProcess(s, p.Set.Settings, p.Environ)
 	shown.Program, shown.Env = program, names
@@ -245,7 +240,7 @@ func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool 
 
 // checkValues adds problems for variables that are not set, and for files and keychain entries that values refer to but
 // that cannot be read. It adds notes on values that a command prints, and on plain-text values that look like secrets.
-func (r *Report) checkValues(p Input, s config.Server) {
+func (r *DoctorReport) checkValues(p DoctorInput, s config.Server) {
 	if len(s.Unresolved) > 0 {
 		r.AddProblem(serverFinding(s, "variables that are not set: "+strings.Join(s.Unresolved, ", "),
 			"set them where the client starts Drawbridge, or write a default: ${NAME:-text}"))
@@ -282,7 +277,7 @@ func (r *Report) checkValues(p Input, s config.Server) {
 // checkReference adds a problem if the file or keychain entry that a value refers to cannot be read. name is the name
 // of the value. If p.Secrets is nil, the keychain is not read: for a keychain entry, checkReference then only adds a
 // note.
-func (r *Report) checkReference(p Input, s config.Server, name string, part config.ValuePart) {
+func (r *DoctorReport) checkReference(p DoctorInput, s config.Server, name string, part config.ValuePart) {
 	switch part.Kind {
 	case config.FilePart:
 		if err := secrets.CheckFile(part.Text); err != nil {
@@ -305,7 +300,7 @@ func (r *Report) checkReference(p Input, s config.Server, name string, part conf
 
 // checkFileModes adds a problem for each file that contains plain-text secrets and that other users may read. It skips
 // files of projects. On Windows it does nothing, because files have no such modes.
-func (r *Report) checkFileModes(set config.Configuration) {
+func (r *DoctorReport) checkFileModes(set config.Configuration) {
 	if runtime.GOOS == "windows" {
 		return
 	}
