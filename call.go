@@ -81,6 +81,12 @@ type Caller struct {
 	// Dir is the absolute path of the directory that the caller works in; empty if it is unknown. Relative paths in
 	// calls to Drawbridge's own tools are resolved against Dir.
 	Dir string
+	// Origin is the origin of the content that an outside client writes to the workspace, as it was declared when the
+	// client was registered; empty for the default. A call may name a less trusted one.
+	Origin string
+	// Proof shows the boundary of the workspace that Drawbridge made the caller, and has the type of that package. A
+	// caller without a proof, or with members that differ from those that were proven, counts as an outside client.
+	Proof any `json:"-"`
 	// Scopes are the rights that the caller holds. An empty list grants nothing.
 	Scopes []Scope
 	// AccessToken is the OAuth access token with which the caller authenticated; empty if the caller authenticated in

@@ -50,6 +50,8 @@ type Crossing struct {
 	// ReadTrail is set if everything that the agent's run has read before the call also counts as a source of the
 	// content.
 	ReadTrail bool
-	// Write is the kind of object written: page, block, property, tag, attachment, permission.
+	// Write is the kind of object written: page, block, property, tag, attachment, permission, memory or review.
 	Write string
+	// Imports is set if the content comes from files that the caller names: its origin is imported.
+	Imports bool
 }

@@ -357,5 +357,8 @@ func generatedDefinition(card drawbridge.Card) json.RawMessage {
 	if c, ok := card.(closingCard); ok {
 		card = c.Card
 	}
+	if c, ok := card.(writingCard); ok {
+		card = c.shippedCard
+	}
 	return card.(shippedCard).generate()
 }

@@ -23,7 +23,7 @@ type CardLister interface {
 }
 
 // ControlCards returns the cards that show and control Drawbridge itself, in listed order. They are listed whatever
-// profile is configured.
-func ControlCards(d CardLister, servers SignInServers) []drawbridge.Card {
-	return []drawbridge.Card{newToolsCard(d), newScopesCard(), newWorkspaceCard(), newSignInCard(servers)}
+// profile is configured. w is nil if no workspace is open.
+func ControlCards(d CardLister, servers SignInServers, w Workspace) []drawbridge.Card {
+	return []drawbridge.Card{newToolsCard(d), newScopesCard(), newWorkspaceCard(w), newSignInCard(servers)}
 }

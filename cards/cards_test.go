@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/sandbox"
@@ -38,7 +39,7 @@ var ada = drawbridge.Caller{
 func TestCatalogue(t *testing.T) {
 	legal := regexp.MustCompile(`^drawbridge_[a-z_]{1,34}$`)
 	seen := map[drawbridge.CardName]bool{}
-	for _, c := range ControlCards(table{}, house{}) {
+	for _, c := range ControlCards(table{}, house{}, nil) {
 		s := c.Spec()
 		t.Run(string(s.Name), func(t *testing.T) {
 			if seen[s.Name] || !legal.MatchString(string(s.Name)) || s.Tool != string(s.Name) || s.Server != "" {
@@ -119,7 +120,12 @@ var update = flag.Bool("update", false, "rewrite the files of definitions")
 
 // TestCardSnapshots compares the definition of every card with its file.
 func TestCardSnapshots(t *testing.T) {
-	for _, c := range append(ControlCards(table{}, house{}), NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, ScriptResults{}, nil)) {
+	all := append(ControlCards(table{}, house{}, nil), NewRunPythonCard(nil, nil, nil, sandbox.Limits{}, ScriptResults{}, nil))
+	of, err := WorkspaceCards(nil, deck.Context{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(all, of...) {
 		var got bytes.Buffer
 		if err := json.Indent(&got, generatedDefinition(c), "", "  "); err != nil {
 			t.Fatal(err)
@@ -186,7 +192,7 @@ func TestToolsCardFilters(t *testing.T) {
 		{Name: "fs__read_file", Server: "fs", Summary: "Reads a file."},
 		{Name: "fs__list_issues", Server: "fs", Summary: "Odd, but legal."},
 	}
-	tools := ControlCards(deck, house{})[0]
+	tools := ControlCards(deck, house{}, nil)[0]
 	for _, tt := range []struct{ args, want string }{
 		{`{}`, `[drawbridge_tools github__create_issue fs__read_file fs__list_issues]`},
 		{`{"server":"fs"}`, `[fs__read_file fs__list_issues]`},
@@ -231,7 +237,7 @@ func TestToolsCardTruncates(t *testing.T) {
 	for i := range deck {
 		deck[i] = drawbridge.Spec{Name: drawbridge.CardName(fmt.Sprintf("s__t%d", i)), Server: "s"}
 	}
-	result, err := ControlCards(deck, house{})[0].Run(context.Background(), callWith(json.RawMessage(`{}`)))
+	result, err := ControlCards(deck, house{}, nil)[0].Run(context.Background(), callWith(json.RawMessage(`{}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +254,7 @@ func TestToolsCardTruncates(t *testing.T) {
 }
 
 func TestScopesCard(t *testing.T) {
-	result, err := ControlCards(table{}, house{})[1].Run(t.Context(), callWith(json.RawMessage(`{}`)))
+	result, err := ControlCards(table{}, house{}, nil)[1].Run(t.Context(), callWith(json.RawMessage(`{}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +266,7 @@ func TestScopesCard(t *testing.T) {
 }
 
 func TestWorkspaceCardReturnsNull(t *testing.T) {
-	result, err := ControlCards(table{}, house{})[2].Run(t.Context(), callWith(json.RawMessage(`{}`)))
+	result, err := ControlCards(table{}, house{}, nil)[2].Run(t.Context(), callWith(json.RawMessage(`{}`)))
 	want := `{"content":[{"type":"text","text":"No workspace is open."}],"structuredContent":{"workspace":null}}`
 	if err != nil || string(result.Raw) != want {
 		t.Errorf("result %s, %v; want %s", result.Raw, err, want)

@@ -34,6 +34,8 @@ type Description[In any] struct {
 	NotForScripts bool
 	// MayBeTask reports that a call may be answered with a task, if the client knows tasks.
 	MayBeTask bool
+	// Crossing is set for a card that writes to the workspace. Clients see it in the "_meta" of the tool.
+	Crossing *drawbridge.Crossing
 	// AcceptsText accepts two more forms of arguments, which some models send: a string that contains a JSON object,
 	// and null for no arguments.
 	AcceptsText bool
@@ -109,6 +111,10 @@ func newDefinition[In, Out any](d Description[In]) json.RawMessage {
 	if d.MayBeTask {
 		more = append(more, rawjson.Put(rawjson.Quote("optional"), "execution", "taskSupport"))
 	}
+	if c := d.Crossing; c != nil {
+		more = append(more, rawjson.Put(mustMarshal(registration{c.Content, c.Sources, c.ReadTrail, c.Write, d.Scopes, !d.NotForScripts}),
+			"_meta", registrationKey))
+	}
 	return rawjson.Apply(nil, append([]rawjson.Edit{
 		rawjson.Put(rawjson.Quote(d.Name), "name"),
 		rawjson.Put(rawjson.Quote(d.Title), "title"),
@@ -129,23 +135,14 @@ func inputSchema[In any](d Description[In]) *jsonschema.Schema {
 }
 
 func newCard[In, Out any](d Description[In], definition json.RawMessage, handle Handler[In, Out]) drawbridge.Card {
-	// The schema is resolved at the first call, because many processes never call the card.
-	resolve := sync.OnceValues(func() (*jsonschema.Resolved, error) { return inputSchema(d).Resolve(nil) })
+	decode := newDecoder(d)
 	summary, _, _ := strings.Cut(strings.TrimSpace(d.Text), "\n")
 	run := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-		resolved, err := resolve()
-		if err != nil {
-			return drawbridge.Result{}, fmt.Errorf("resolve the input schema of %s: %w", d.Name, err)
+		in, err := decode(call)
+		var answer Answer[Out]
+		if err == nil {
+			answer, err = handle(ctx, call, in)
 		}
-		var in In
-		arguments := rawjson.Get(call.Params, "arguments")
-		if d.AcceptsText {
-			arguments = deck.ArgumentsInText(arguments)
-		}
-		if err := decodeArguments(arguments, resolved, &in); err != nil {
-			return newToolError(err.Error()), nil
-		}
-		answer, err := handle(ctx, call, in)
 		if text, ok := errors.AsType[ToolError](err); ok {
 			return newToolError(string(text)), nil
 		}
@@ -156,9 +153,30 @@ func newCard[In, Out any](d Description[In], definition json.RawMessage, handle 
 	}
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(d.Name), Tool: d.Name, Definition: definition,
-		Title: d.Title, Summary: summary, Scopes: d.Scopes, Sandbox: !d.NotForScripts,
+		Title: d.Title, Summary: summary, Scopes: d.Scopes, Crossing: d.Crossing, Sandbox: !d.NotForScripts,
 	}
 	return shippedCard{spec, run, func() json.RawMessage { return newDefinition[In, Out](d) }}
+}
+
+// newDecoder returns a function that reads and checks the arguments of a call. Its error is a ToolError for arguments
+// that do not match the schema.
+func newDecoder[In any](d Description[In]) func(drawbridge.Call) (In, error) {
+	// The schema is resolved at the first call, because many processes never call the card.
+	resolve := sync.OnceValues(func() (*jsonschema.Resolved, error) { return inputSchema(d).Resolve(nil) })
+	return func(call drawbridge.Call) (in In, err error) {
+		resolved, err := resolve()
+		if err != nil {
+			return in, fmt.Errorf("resolve the input schema of %s: %w", d.Name, err)
+		}
+		arguments := rawjson.Get(call.Params, "arguments")
+		if d.AcceptsText {
+			arguments = deck.ArgumentsInText(arguments)
+		}
+		if err := decodeArguments(arguments, resolved, &in); err != nil {
+			return in, ToolError(err.Error())
+		}
+		return in, nil
+	}
 }
 
 // shippedCard is a card made by New.

@@ -119,7 +119,7 @@ func TestSignInCard(t *testing.T) {
 			want:   `The user did not sign in at github.`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := ControlCards(table{}, house{&door{err: tt.fails, unbegun: tt.unbegun, elsewhere: tt.elsewhere}})[3]
+			c := ControlCards(table{}, house{&door{err: tt.fails, unbegun: tt.unbegun, elsewhere: tt.elsewhere}}, nil)[3]
 			call := drawbridge.Call{Caller: ada, Method: mcp.MethodToolsCall,
 				Params: json.RawMessage(tt.params), Peer: tt.says}
 			call.Caller.Era, call.Caller.Capabilities = tt.era, json.RawMessage(tt.capabilities)

@@ -56,6 +56,8 @@ type Settings struct {
 	// StorePath is the absolute path of the store's file. StoreURL is the URL of a database that is used instead of the
 	// file. At most one of them is set.
 	StorePath, StoreURL string
+	// WorkspacePath and WorkspaceURL are the same for the workspace.
+	WorkspacePath, WorkspaceURL string
 
 	// TokenFile is the absolute path of the file that contains the bearer token of the HTTP endpoint.
 	TokenFile string
@@ -246,6 +248,14 @@ var settingTable = slices.Concat([]setting{
 	{"store", "url", "postgres:// URL", "",
 		"a database in place of the file; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error { return r.readDatabaseURL(&r.settings.StoreURL, v) }},
+	{"workspace", "path", "path", "beside the default file of the store",
+		"the file of the workspace, which drawbridge workspace init makes; variables are expanded",
+		func(r *settingsReader, v configfile.Node) error { return r.readPath(&r.settings.WorkspacePath, v) }},
+	{"workspace", "url", "postgres:// URL", "",
+		"a database in place of the file; variables are expanded",
+		func(r *settingsReader, v configfile.Node) error {
+			return r.readDatabaseURL(&r.settings.WorkspaceURL, v)
+		}},
 	{"serve", "token_file", "path", "",
 		"the file with the bearer token that HTTP clients must send; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error { return r.readPath(&r.settings.TokenFile, v) }},
@@ -338,7 +348,7 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 	var errs []error
 	for _, section := range root.Members {
 		if !isSection(section.Name) {
-			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "serve", "audit", "deck", "sandbox", "agent",
+			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "workspace", "serve", "audit", "deck", "sandbox", "agent",
 				"models"})
 			if looksLikeRules(section) {
 				errs = append(errs, r.problems[len(r.problems)-1])
@@ -350,6 +360,10 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
 		m, _ := root.Find("store", "url")
 		errs = append(errs, configfile.ErrorAt(m.Line, "store.path and store.url are both set; remove one of them"))
+	}
+	if r.settings.WorkspacePath != "" && r.settings.WorkspaceURL != "" {
+		m, _ := root.Find("workspace", "url")
+		errs = append(errs, configfile.ErrorAt(m.Line, "workspace.path and workspace.url are both set; remove one of them"))
 	}
 	if r.settings.Discovery.TopK < 0 { // all tools are listed, so the search is off
 		r.settings.Discovery.Enabled = new(bool)

@@ -66,7 +66,6 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 			(*Deck).countCall,
 			(*Deck).recordIntent,
 			(*Deck).rewriteParams,
-			// crossing: boundary
 			(*Deck).send,
 			(*Deck).vetSkillEntry,
 			(*Deck).restoreNames,

@@ -33,7 +33,7 @@ func (d *Deck) openParams(_ context.Context, s *callState) error {
 
 // question returns the question that the guards must answer for the call.
 func (s *callState) question() Question {
-	return Question{Caller: s.call.Caller, Kind: s.target.kind, Spec: s.target.spec, Method: s.call.Method,
+	return Question{Caller: withoutProof(s.call.Caller), Kind: s.target.kind, Spec: s.target.spec, Method: s.call.Method,
 		Params: s.call.Params}
 }
 

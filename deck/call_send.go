@@ -75,5 +75,8 @@ func (d *Deck) runCard(ctx context.Context, t callTarget, call drawbridge.Call) 
 			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
 		}
 	}()
+	if t.spec.Crossing != nil {
+		return d.crossBoundary(ctx, t, call)
+	}
 	return t.card.Run(ctx, call)
 }

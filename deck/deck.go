@@ -175,6 +175,8 @@ type Options struct {
 	OwnTasks TaskBackend
 	// ReadTrail stores which servers' results each run has received; if it is nil, nothing is stored.
 	ReadTrail *ReadTrail
+	// Boundary writes to the workspace for the cards that have a Crossing; nil without a workspace.
+	Boundary Boundary
 	// MaxTools limits the enrolled tools of a server that has no limit of its own; 0 means DefaultMaxTools.
 	MaxTools int
 	// Discovery configures which tools are listed to external clients, and how they search for the other tools.

@@ -41,6 +41,7 @@ type Deck struct {
 	// If approver is nil, calls that need an approval are refused.
 	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
+	boundary    Boundary                                                                // nil without a workspace
 	trail       *ReadTrail                                                              // nil stores nothing
 	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all skills
 	sealer      tokenSealer
@@ -74,7 +75,7 @@ type Deck struct {
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
-		filterSkill: o.FilterSkill, trail: o.ReadTrail, ending: context.WithoutCancel(ctx),
+		filterSkill: o.FilterSkill, trail: o.ReadTrail, boundary: o.Boundary, ending: context.WithoutCancel(ctx),
 		maker: itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
 		skills: newSkillCache(), beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}

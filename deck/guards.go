@@ -200,6 +200,7 @@ func (g *guardChain) hides(caller drawbridge.Caller, kind string, spec drawbridg
 	if len(g.hiders) == 0 {
 		return false
 	}
+	caller = withoutProof(caller)
 	defer func() {
 		if p := recover(); p != nil {
 			g.log.Error("a guard panicked, the card is hidden", "card", spec.Name, "panic", panicMessage(p), "at",
@@ -226,6 +227,7 @@ func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec draw
 			why = drawbridge.Verdict{Rule: "panic", Reason: "a guard panicked"}
 		}
 	}()
+	caller = withoutProof(caller)
 	for _, s := range g.hiders { // always ask all guards, so that an unknown name takes the same time
 		verdict := drawbridge.Verdict{Effect: drawbridge.Allow}
 		if t, ok := s.(ExplainingGuard); ok {

@@ -63,7 +63,7 @@ func (d *Deck) enterInterceptors(ctx context.Context, s *callState) error {
 	if len(d.interceptors) == 0 || s.target.kind != tools.word || s.target.searches {
 		return nil
 	}
-	s.intercepted = InterceptedCall{Caller: s.call.Caller, Spec: s.target.spec, Arguments: s.params.Arguments}
+	s.intercepted = InterceptedCall{Caller: withoutProof(s.call.Caller), Spec: s.target.spec, Arguments: s.params.Arguments}
 	c, rewritten := &s.intercepted, false
 	for _, i := range d.interceptors {
 		if !i.Intercepts(c.Spec) {

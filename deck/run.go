@@ -27,7 +27,7 @@ func RunOf(c drawbridge.Caller) string {
 
 // A Source is a file, a web page or a result of a server that a run has read.
 type Source struct {
-	// Kind is "file", "page" or "result".
+	// Kind is "file", "page" or "result", or EntitySource.
 	Kind string `json:"kind"`
 	// Name is the path of a file or the URL of a page. For a result it is the name or URI that the caller used for the
 	// tool, prompt or resource.
@@ -35,6 +35,9 @@ type Source struct {
 	// Server is the server that returned the result; empty for Drawbridge's own tools.
 	Server drawbridge.ServerID `json:"server,omitempty"`
 }
+
+// EntitySource is the kind of an entity of the workspace. The name of the source is the ID of the entity.
+const EntitySource = "entity"
 
 // The limits of a read trail: the number of runs, and the number of sources of one run.
 const (
@@ -64,8 +67,8 @@ func NewReadTrail() *ReadTrail {
 	return &ReadTrail{runs: runs}
 }
 
-// Add adds a source to a run, unless the run already has the source. If the run has maxTrailSources sources, the new
-// source is counted but not stored.
+// Add adds a source to a run, unless the run already has the source. If the run has maxTrailSources sources, the oldest
+// one is removed and counted.
 func (t *ReadTrail) Add(run string, s Source) {
 	if t == nil {
 		return
@@ -77,18 +80,19 @@ func (t *ReadTrail) Add(run string, s Source) {
 		r = &runTrail{known: map[Source]bool{}}
 		t.runs.Add(run, r)
 	}
-	switch {
-	case r.known[s]:
-	case len(r.sources) == maxTrailSources:
-		r.dropped++
-	default:
-		r.known[s] = true
-		r.sources = append(r.sources, s)
+	if r.known[s] {
+		return
 	}
+	if len(r.sources) == maxTrailSources {
+		delete(r.known, r.sources[0])
+		r.sources, r.dropped = r.sources[1:], r.dropped+1
+	}
+	r.known[s] = true
+	r.sources = append(r.sources, s)
 }
 
 // Sources returns the sources that a run has read, in the order in which they were added. dropped is the number of
-// later sources that were not stored because the run had too many.
+// earlier sources that were removed because the run had too many.
 func (t *ReadTrail) Sources(run string) (sources []Source, dropped int) {
 	if t == nil {
 		return nil, 0

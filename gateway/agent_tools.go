@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -81,7 +82,7 @@ func (t *AgentTools) callerOf(who agent.Identity) drawbridge.Caller {
 		c.Run += "/" + who.Agent
 	}
 	c.Agent = &drawbridge.AgentRights{Mode: who.Mode, Tools: who.Tools, OwnTools: t.o.OwnTools}
-	return c
+	return boundary.Prove(c)
 }
 
 // Brief implements [agent.Tools].

@@ -305,6 +305,11 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	if len(g.addons) > 0 {
 		g.sessionEvents = make(chan sessionEvent, maxSessionEvents)
 	}
+	discovery := LoadedConfig{config: c, set: g.set}.discoverySettings()
+	listed, crossing, err := g.listedCards(ctx, view, discovery, trail)
+	if err != nil {
+		return err
+	}
 	if g.catalogue, err = g.newToolCatalogue(); err != nil {
 		return err
 	}
@@ -314,10 +319,9 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	if g.toolGuard, err = g.newOwnToolGuard(c, g.set.Settings); err != nil {
 		return err
 	}
-	discovery := LoadedConfig{config: c, set: g.set}.discoverySettings()
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: g.listedCards(view, discovery), Tools: g.insideTools(discovery), ReadTrail: trail, Interceptors: g.interceptors(),
+		Cards: listed, Tools: g.insideTools(discovery), ReadTrail: trail, Boundary: crossing, Interceptors: g.interceptors(),
 		FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,

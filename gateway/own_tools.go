@@ -103,6 +103,9 @@ func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.Own
 		guard.Roots = append(guard.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
 	guard.Home = homeDir(c.LookupEnv)
+	if g.shared.hasWorkspace() {
+		guard.PersonTools, guard.PathTools = cards.PersonTools(), cards.FolderTools()
+	}
 	if !g.offersScripts(LoadedConfig{config: c, set: g.set}.discoverySettings()) {
 		guard.NotForClients = []string{cards.RunPythonName}
 	}

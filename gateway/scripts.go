@@ -112,9 +112,23 @@ func (g *Gateway) offersScripts(d config.ToolDiscovery) bool {
 	return d.Mode == string(toolsearch.Code) || clients != nil && *clients
 }
 
-// listedCards returns the shipped cards that every client is listed.
-func (g *Gateway) listedCards(view *cardBackend, d config.ToolDiscovery) []drawbridge.Card {
-	all := cards.ControlCards(view, view)
+// listedCards returns the shipped cards that every client is listed, and the boundary of the workspace, if one is open.
+func (g *Gateway) listedCards(ctx context.Context, view *cardBackend, d config.ToolDiscovery, trail *deck.ReadTrail) ([]drawbridge.Card,
+	deck.Boundary, error) {
+	w, err := g.newWorkspace(ctx, trail)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w == nil {
+		return g.withScripts(cards.ControlCards(view, view, nil), d), nil, nil
+	}
+	of, err := cards.WorkspaceCards(w, deck.Context{Dir: g.config.Dir, Handles: map[string]any{cards.ReadTrailKey: trail,
+		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects)}})
+	return g.withScripts(append(cards.ControlCards(view, view, w), of...), d), w, err
+}
+
+// withScripts adds the card that runs scripts, if clients may call it.
+func (g *Gateway) withScripts(all []drawbridge.Card, d config.ToolDiscovery) []drawbridge.Card {
 	if g.offersScripts(d) {
 		all = append(all, g.newRunPythonCard())
 	}

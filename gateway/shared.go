@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -58,6 +59,11 @@ type Shared struct {
 	closing context.Context
 	// hadClients is set when the store has had a client with its own token.
 	hadClients atomic.Bool
+
+	// workspaceMu guards the opening of workspace, which is nil if there is none. workspaceName is what people see.
+	workspaceMu   sync.Mutex
+	workspace     *store.Workspace
+	workspaceName string
 }
 
 // An upstreamPool is the part of package upstream that gateways share. A build with the tag nomcp uses noPool instead.
@@ -283,7 +289,7 @@ func (g *Shared) Run(ctx context.Context) error {
 // closes the models and the store.
 func (g *Shared) Close() error {
 	return errors.Join(g.jobs.Close(), g.closeSandbox(), g.closeScanner(), g.outputs.Close(g.closing),
-		g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
+		g.closeAudit(), g.flushTrust(), g.models.Close(), g.closeWorkspace(), g.db.Close())
 }
 
 // flushTrust writes the pending trust events of servers to the store.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
@@ -62,7 +63,7 @@ func Caller(g *gateway.Gateway) drawbridge.Caller {
 	c := g.Owner()
 	c.Kind = drawbridge.Author
 	c.Era, c.Protocol = drawbridge.Modern, mcp.Version20260728
-	return c
+	return boundary.Prove(c)
 }
 
 // Run carries out a request on a running gateway and returns the result as JSON. dir is the working directory of the

@@ -19,8 +19,8 @@ import (
 const ownToolsRule = "own-tools"
 
 // explicitScopes are scopes that the wildcard scope "*" does not include. A client that has only "*" may not write
-// files or execute commands.
-var explicitScopes = []drawbridge.Scope{"fs:write", "exec"}
+// files, execute commands, or act as a person of the workspace.
+var explicitScopes = []drawbridge.Scope{"fs:write", "exec", "workspace:author", "workspace:import", "workspace:manage", "workspace:scrub"}
 
 // pathArguments are the names of the arguments of Drawbridge's own tools that contain a path.
 var pathArguments = []string{"path", "cwd"}
@@ -44,6 +44,9 @@ type OwnToolGuard struct {
 	Home  string
 	// NotForClients are the names of tools outside the catalogue that no client may call.
 	NotForClients []string
+	// PersonTools are the names of tools outside the catalogue that only the person at the command line may call, and
+	// PathTools of those whose paths are checked as those of the catalogue are.
+	PersonTools, PathTools []string
 }
 
 var _ deck.ExplainingGuard = (*OwnToolGuard)(nil)
@@ -95,6 +98,13 @@ func (g *OwnToolGuard) HideReason(caller drawbridge.Caller, kind string, spec dr
 			refused.Reason = "the settings do not offer the tool to clients"
 			return refused
 		}
+		if kind == "tool" && spec.Server == "" && caller.OriginKind() != drawbridge.Author && slices.Contains(g.PersonTools, spec.Tool) {
+			refused.Reason = "only the person at the command line may call the tool"
+			return refused
+		}
+		if g.Catalogue != nil && kind == "tool" && spec.Server == "" && caller.OriginKind() == drawbridge.External {
+			return unnamedScope(caller, spec, allow)
+		}
 		return allow
 	}
 	switch caller.OriginKind() {
@@ -109,13 +119,19 @@ func (g *OwnToolGuard) HideReason(caller drawbridge.Caller, kind string, spec dr
 		refused.Reason = "the client's profile in [deck] does not have the tool"
 		return refused
 	}
+	return unnamedScope(caller, spec, allow)
+}
+
+// unnamedScope returns a verdict that hides a tool with an explicit scope that the caller does not hold by name, or else
+// otherwise.
+func unnamedScope(caller drawbridge.Caller, spec drawbridge.Spec, otherwise drawbridge.Verdict) drawbridge.Verdict {
 	for _, scope := range spec.Scopes {
 		if slices.Contains(explicitScopes, scope) && !holdsByName(caller, scope) {
-			refused.Reason = fmt.Sprintf("the client does not hold the scope %s by name", scope)
-			return refused
+			return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: ownToolsRule, Hide: true,
+				Reason: fmt.Sprintf("the client does not hold the scope %s by name", scope)}
 		}
 	}
-	return allow
+	return otherwise
 }
 
 // holdsByName reports whether the caller has a scope other than "*" that covers the given scope.
@@ -139,14 +155,17 @@ func (g *OwnToolGuard) CallerClass(caller drawbridge.Caller) string {
 
 // HidesAnything reports whether the guard may hide tools from some clients. It returns false if no client has a
 // profile: the deck then lists no own tools to clients.
-func (g *OwnToolGuard) HidesAnything() bool { return g.Profile != deck.NoProfile || len(g.Clients) > 0 }
+func (g *OwnToolGuard) HidesAnything() bool {
+	return g.Profile != deck.NoProfile || len(g.Clients) > 0 || len(g.PersonTools) > 0
+}
 
 // Decide denies calls of hidden tools. It requires a person's approval for calls with a path outside the roots.
 func (g *OwnToolGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	if verdict := g.HideReason(q.Caller, q.Kind, q.Spec); verdict.Effect != drawbridge.Allow {
 		return verdict
 	}
-	if q.Caller.Kind == drawbridge.Author || !g.isOwnTool(q.Kind, &q.Spec) {
+	hasPath := g.isOwnTool(q.Kind, &q.Spec) || q.Kind == "tool" && q.Spec.Server == "" && slices.Contains(g.PathTools, q.Spec.Tool)
+	if q.Caller.Kind == drawbridge.Author || !hasPath {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
 	for name, m := range ownToolArguments(q.Params) {

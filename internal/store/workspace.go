@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
@@ -42,24 +41,8 @@ func OpenWorkspace(ctx context.Context, location string, o Options) (*Workspace,
 // Close closes the workspace. It waits for operations in progress.
 func (w *Workspace) Close() error { return w.db.Close() }
 
-// A Receipt says what a write has done.
-type Receipt struct {
-	// Entity is what was written, and Page the page that it belongs to.
-	Entity workspace.ID `json:"entity"`
-	Page   workspace.ID `json:"page,omitempty"`
-	// Revision identifies the write. If the entity has this content already, it is the revision of that content, and
-	// nothing was written.
-	Revision workspace.ID `json:"revision"`
-	// Waiting reports that content of a person stays in place until one accepts the new content. Deviation is the record
-	// of a disagreement with canonical content; empty without one.
-	Waiting   bool         `json:"waiting,omitempty"`
-	Deviation workspace.ID `json:"deviation,omitempty"`
-	// Flagged is the number of entities derived from the changed content, which a person should look at again.
-	Flagged int `json:"flagged,omitempty"`
-}
-
 // Apply carries out writes in one transaction: all of them, or none. It returns a receipt for each.
-func (w *Workspace) Apply(ctx context.Context, writes ...workspace.Write) (receipts []Receipt, err error) {
+func (w *Workspace) Apply(ctx context.Context, writes ...workspace.Write) (receipts []workspace.Receipt, err error) {
 	err = w.db.inTransaction(ctx, "write to the workspace", func(tx *sql.Tx) error {
 		if lock := w.db.dialect.writeLock; lock != "" { // one writer at a time, as in a SQLite file
 			if _, err := tx.ExecContext(ctx, lock); err != nil {
@@ -104,13 +87,10 @@ func (w *Workspace) refused(err error, i, n int) error {
 	if !ok {
 		return err
 	}
-	code := map[workspace.Code]drawbridge.FaultCode{workspace.Invalid: drawbridge.InvalidInput, workspace.NotFound: drawbridge.NotFound,
-		workspace.Forbidden: drawbridge.PolicyBlocked, workspace.Conflict: drawbridge.InvalidInput}[refusal.Code]
-	f := &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: "write to the workspace", Err: err}
 	if n > 1 {
-		f.Step = fmt.Sprintf("write %d of %d to the workspace", i+1, n)
+		return refusal.Fault(fmt.Sprintf("write %d of %d to the workspace", i+1, n))
 	}
-	return f
+	return refusal.Fault("write to the workspace")
 }
 
 // A batch is what the writes of a transaction share.
@@ -147,7 +127,7 @@ type application struct {
 	db      *DB
 	write   workspace.Write
 	stamp   workspace.Stamp
-	receipt Receipt
+	receipt workspace.Receipt
 	// unchanged reports that the entity had this content already.
 	unchanged bool
 }
@@ -158,8 +138,12 @@ func (a *application) carryOut() error {
 	}
 	a.receipt.Revision = a.newID()
 	a.stamp = a.write.Stamp(a.receipt.Revision)
-	if err := a.change(); err != nil || a.unchanged {
+	if err := a.change(); err != nil {
 		return err
+	}
+	a.receipt.Origin, a.receipt.Lifecycle = a.stamp.Origin, a.stamp.Lifecycle
+	if a.unchanged {
+		return nil
 	}
 	actor := a.write.Actor()
 	name := strings.TrimPrefix(fmt.Sprintf("%T", a.write.Change()), "workspace.")
@@ -338,7 +322,7 @@ func (a *application) addSources() error {
 // addSource records that the content of the entity of the receipt was made from a source.
 func (a *application) addSource(source workspace.ID) error {
 	derived, revision := a.receipt.Entity, a.receipt.Revision
-	if source == derived {
+	if source == derived || source == a.receipt.Page { // what is on a page is not derived from the page
 		return nil
 	}
 	if _, ok := a.write.Change().(workspace.Derive); ok { // of the content that the entity has

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
@@ -85,11 +84,11 @@ func measureWorkspace(t *testing.T, size int) {
 	}
 	timed("search with two or three words of a title", 30*time.Millisecond, 300, func(i int) error {
 		query := strings.Fields(titles[random.IntN(len(titles))])
-		_, err := d.Search(t.Context(), strings.Join(query[:2+i%2], " "), store.Window{Limit: 20})
+		_, err := d.Search(t.Context(), strings.Join(query[:2+i%2], " "), workspace.Window{Limit: 20})
 		return err
 	})
 	timed("search with one word of most pages", 150*time.Millisecond, 50, func(int) error {
-		hits, err := d.Search(t.Context(), "common", store.Window{Limit: 20})
+		hits, err := d.Search(t.Context(), "common", workspace.Window{Limit: 20})
 		if err == nil && len(hits) != 20 {
 			err = fmt.Errorf("%d hits", len(hits))
 		}

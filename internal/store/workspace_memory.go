@@ -31,10 +31,10 @@ func (a *application) attach(c workspace.Attach) error {
 
 // setGrant replaces the capabilities of a principal.
 func (a *application) setGrant(c workspace.SetGrant) error {
-	if err := a.exec("DELETE FROM workspace_grants WHERE principal = $1", c.Principal); err != nil || len(c.Capabilities) == 0 {
+	if err := a.exec("DELETE FROM workspace_grants WHERE principal = $1", c.Principal); err != nil {
 		return err
 	}
-	held, err := json.Marshal(c.Capabilities)
+	held, err := json.Marshal(append([]workspace.Capability{}, c.Capabilities...))
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (a *application) scrub(c workspace.ScrubText) error {
 // scrubContent removes a text from what the entity has beside its revisions.
 func (a *application) scrubContent(r storedContent) error {
 	if isFirst(r) { // the head and the slug were made with the page
-		if err := a.exec("UPDATE pages SET head = '', slug = $1 WHERE id = $2", "page-"+strings.ToLower(string(r.entity)),
+		if err := a.exec("UPDATE pages SET head = '', file = '', slug = $1 WHERE id = $2", "page-"+strings.ToLower(string(r.entity)),
 			string(r.entity)); err != nil {
 			return err
 		}
@@ -156,20 +156,10 @@ func (a *application) scrubAttachment(r storedContent) error {
 	return a.exec("DELETE FROM files WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM attachments WHERE digest = $1)", r.text)
 }
 
-// A MemoryItem is an item of memory.
-type MemoryItem struct {
-	ID   workspace.ID   `json:"id"`
-	Tier workspace.Tier `json:"tier"`
-	Key  string         `json:"key,omitempty"`
-	Name string         `json:"name"`
-	Text string         `json:"text"`
-	workspace.Stamp
-}
-
 // Memory returns the items of a tier, by their names. Retired ones are left out.
-func (w *Workspace) Memory(ctx context.Context, tier workspace.Tier, key string) ([]MemoryItem, error) {
+func (w *Workspace) Memory(ctx context.Context, tier workspace.Tier, key string) ([]workspace.MemoryItem, error) {
 	return list(ctx, w, "read memory", "SELECT id, tier, key, name, text, "+stampNames+` FROM memory
-		WHERE tier = $1 AND key = $2 AND lifecycle <> 'retired' ORDER BY name`, func(rows *sql.Rows) (m MemoryItem, err error) {
+		WHERE tier = $1 AND key = $2 AND lifecycle <> 'retired' ORDER BY name`, func(rows *sql.Rows) (m workspace.MemoryItem, err error) {
 		var s scannedStamp
 		err = rows.Scan(append([]any{&m.ID, &m.Tier, &m.Key, &m.Name, &m.Text}, s.into()...)...)
 		m.Stamp = s.stamp()
@@ -177,22 +167,10 @@ func (w *Workspace) Memory(ctx context.Context, tier workspace.Tier, key string)
 	}, string(tier), key)
 }
 
-// An Attachment is a file of a page.
-type Attachment struct {
-	ID   workspace.ID `json:"id"`
-	Page workspace.ID `json:"page"`
-	Name string       `json:"name"`
-	Type string       `json:"type"`
-	// Digest is the SHA-256 of the bytes, in hexadecimal digits.
-	Digest string `json:"digest"`
-	Size   int64  `json:"size"`
-	workspace.Stamp
-}
-
 // Attachments returns the files of a page, by their names.
-func (w *Workspace) Attachments(ctx context.Context, page workspace.ID) ([]Attachment, error) {
+func (w *Workspace) Attachments(ctx context.Context, page workspace.ID) ([]workspace.Attachment, error) {
 	return list(ctx, w, "list attachments", "SELECT id, page, name, type, digest, size, "+stampNames+` FROM attachments
-		WHERE page = $1 ORDER BY name, id`, func(rows *sql.Rows) (f Attachment, err error) {
+		WHERE page = $1 ORDER BY name, id`, func(rows *sql.Rows) (f workspace.Attachment, err error) {
 		var s scannedStamp
 		err = rows.Scan(append([]any{&f.ID, &f.Page, &f.Name, &f.Type, &f.Digest, &f.Size}, s.into()...)...)
 		f.Stamp = s.stamp()

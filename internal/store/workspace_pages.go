@@ -18,6 +18,7 @@ func (a *application) createPage(c workspace.CreatePage) error {
 	if err != nil {
 		return err
 	}
+	a.receipt.Slug = slug
 	if c.Parent != "" {
 		if err := a.wantPage(c.Parent); err != nil {
 			return err
@@ -27,8 +28,8 @@ func (a *application) createPage(c workspace.CreatePage) error {
 	if err := a.scan("", "SELECT COALESCE(MAX(nr), 0) + 1 FROM pages", nil, &nr); err != nil {
 		return err
 	}
-	if err := a.insert("pages", "nr, id, slug, title, parent, folder, head, deleted, created", nr, string(id), slug, c.Title,
-		string(c.Parent), number(c.Folder), c.Head, 0, a.stamp.At.UnixMilli()); err != nil {
+	if err := a.insert("pages", "nr, id, slug, title, parent, folder, head, deleted, file, created", nr, string(id), slug, c.Title,
+		string(c.Parent), number(c.Folder), c.Head, 0, c.File, a.stamp.At.UnixMilli()); err != nil {
 		return err
 	}
 	if err := a.addRevision(content{id, id, workspace.PageKind, c.Title}, currentRevision, ""); err != nil {

@@ -7,109 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-// A PageView is a page with what it has. What was removed is left out.
-type PageView struct {
-	workspace.Page
-	Blocks     []workspace.Block `json:"blocks"`
-	Tags       []StoredTag       `json:"tags,omitempty"`
-	Properties []StoredProperty  `json:"properties,omitempty"`
-	// Flags are those of the page and of its blocks.
-	Flags []StoredFlag `json:"flags,omitempty"`
-	// Weight is the number of pages with a link to this one, and Standing the number of entities that are derived from
-	// the page. They are counted at each read.
-	Weight   int `json:"weight"`
-	Standing int `json:"standing"`
-}
-
-// Text returns the text of the page, byte for byte as it was imported if nothing was changed. Retired blocks are left
-// out, and on a canonical page those that no person has accepted.
-func (p PageView) Text() string {
-	return p.text(func(l workspace.Lifecycle) bool {
-		return p.Lifecycle != workspace.Canonical || l == workspace.Canonical
-	})
-}
-
-// ProposedText returns the text of the page with the blocks that no person has accepted.
-func (p PageView) ProposedText() string {
-	return p.text(func(workspace.Lifecycle) bool { return true })
-}
-
-func (p PageView) text(with func(workspace.Lifecycle) bool) string {
-	var b strings.Builder
-	b.WriteString(p.Head)
-	for _, block := range p.Blocks {
-		if block.Lifecycle != workspace.Retired && with(block.Lifecycle) {
-			b.WriteString(block.Text)
-		}
-	}
-	return b.String()
-}
-
-// A StoredTag is a tag of a page.
-type StoredTag struct {
-	ID  workspace.ID `json:"id"`
-	Tag string       `json:"tag"`
-	workspace.Stamp
-}
-
-// A StoredProperty is a property of a page.
-type StoredProperty struct {
-	ID     workspace.ID           `json:"id"`
-	Name   string                 `json:"name"`
-	Type   workspace.PropertyType `json:"type"`
-	Values []string               `json:"values"`
-	workspace.Stamp
-}
-
-// A StoredFlag says that an entity is derived from content that has changed since.
-type StoredFlag struct {
-	Entity workspace.ID `json:"entity"`
-	Page   workspace.ID `json:"page,omitempty"`
-	Source workspace.ID `json:"source"`
-	At     time.Time    `json:"at"`
-	// Standing is the number of entities that are derived from the flagged one.
-	Standing int `json:"standing"`
-}
-
-// A StoredRevision is content that an entity has, had, or may get.
-type StoredRevision struct {
-	Entity workspace.ID   `json:"entity"`
-	Kind   workspace.Kind `json:"kind"`
-	Page   workspace.ID   `json:"page,omitempty"`
-	Text   string         `json:"text"`
-	Digest string         `json:"digest"`
-	// State is current, past, waiting, rejected or scrubbed.
-	State string `json:"state"`
-	// Base is the revision that was current when this one was written; empty for the first one.
-	Base       workspace.ID `json:"base,omitempty"`
-	AcceptedBy string       `json:"accepted_by,omitempty"`
-	Accepted   time.Time    `json:"accepted,omitzero"`
-	workspace.Stamp
-}
-
-// A Deviation says that content disagrees with canonical content.
-type Deviation struct {
-	ID         workspace.ID `json:"id"`
-	Entity     workspace.ID `json:"entity"`
-	Revision   workspace.ID `json:"revision"`
-	Canonical  workspace.ID `json:"canonical"`
-	At         time.Time    `json:"at"`
-	Resolved   time.Time    `json:"resolved,omitzero"`
-	Resolution string       `json:"resolution,omitempty"`
-}
-
-const pageColumns = "id, slug, title, parent, folder, head, deleted, created, " + stampNames
+const pageColumns = "id, slug, title, parent, folder, head, deleted, file, created, " + stampNames
 
 func scanPage(row interface{ Scan(...any) error }) (p workspace.Page, err error) {
 	var s scannedStamp
 	var folder, deleted, created int64
-	err = row.Scan(append([]any{&p.ID, &p.Slug, &p.Title, &p.Parent, &folder, &p.Head, &deleted, &created}, s.into()...)...)
+	err = row.Scan(append([]any{&p.ID, &p.Slug, &p.Title, &p.Parent, &folder, &p.Head, &deleted, &p.File, &created}, s.into()...)...)
 	p.Folder, p.Deleted, p.Created, p.Stamp = folder != 0, deleted != 0, fromMillis(created), s.stamp()
 	return p, err
 }
@@ -147,26 +55,18 @@ func list[T any](ctx context.Context, w *Workspace, step, query string, scan fun
 	return all, nil
 }
 
-// maxListed is the maximum number of rows that a list returns.
-const maxListed = 1000
-
-// A Window is a part of a list: Limit rows after the first Offset ones. A Limit of 0, or above 1,000, is 1,000.
-type Window struct{ Offset, Limit int }
-
-// args returns the window for LIMIT and OFFSET.
-func (w Window) args() []any {
-	if w.Limit <= 0 || w.Limit > maxListed {
-		w.Limit = maxListed
-	}
-	return []any{w.Limit, max(w.Offset, 0)}
+// windowArgs returns a window for LIMIT and OFFSET.
+func windowArgs(w workspace.Window) []any {
+	limit, offset := w.Bounds()
+	return []any{limit, offset}
 }
 
 // Page returns a page by its ID or its slug. The fault has the code NotFound if there is none.
-func (w *Workspace) Page(ctx context.Context, name string) (PageView, error) {
+func (w *Workspace) Page(ctx context.Context, name string) (workspace.PageView, error) {
 	const step = "read a page"
 	tx, err := w.db.reader.BeginTx(ctx, w.db.dialect.snapshot)
 	if err != nil {
-		return PageView{}, w.db.fault(step, err)
+		return workspace.PageView{}, w.db.fault(step, err)
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
 	v, err := readPageView(ctx, tx, name)
@@ -179,7 +79,7 @@ func (w *Workspace) Page(ctx context.Context, name string) (PageView, error) {
 	return v, nil
 }
 
-func readPageView(ctx context.Context, tx *sql.Tx, name string) (v PageView, err error) {
+func readPageView(ctx context.Context, tx *sql.Tx, name string) (v workspace.PageView, err error) {
 	if v.Page, err = scanPage(tx.QueryRowContext(ctx, "SELECT "+pageColumns+" FROM pages WHERE id = $1 OR slug = $1", name)); err != nil {
 		return v, err
 	}
@@ -211,11 +111,36 @@ func scanBlock(rows *sql.Rows) (b workspace.Block, err error) {
 	return b, err
 }
 
-func scanTag(rows *sql.Rows) (t StoredTag, err error) {
+func scanTag(rows *sql.Rows) (t workspace.TagView, err error) {
 	var s scannedStamp
 	err = rows.Scan(append([]any{&t.ID, &t.Tag}, s.into()...)...)
 	t.Stamp = s.stamp()
 	return t, err
+}
+
+// Resolve returns the ID of an entity: name is an ID, or the slug of a page. The fault has the code NotFound if there is
+// none.
+func (w *Workspace) Resolve(ctx context.Context, name string) (id workspace.ID, err error) {
+	const step = "find an entity"
+	err = w.db.reader.QueryRowContext(ctx, `SELECT entity FROM revisions WHERE entity = $1
+		UNION ALL SELECT id FROM pages WHERE slug = $1 LIMIT 1`, name).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", w.db.newFault(step, drawbridge.NotFound, fmt.Errorf("the workspace has no %.80q", name))
+	}
+	if err != nil {
+		return "", w.db.fault(step, err)
+	}
+	return id, nil
+}
+
+// ImportedPage returns the page below parent that was imported from a file; "" if there is none.
+func (w *Workspace) ImportedPage(ctx context.Context, file string, parent workspace.ID) (workspace.ID, error) {
+	all, err := w.linked(ctx, "SELECT id FROM pages WHERE file = $1 AND file <> '' AND parent = $2 AND deleted = 0 LIMIT 1",
+		file, string(parent))
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	return all[0], nil
 }
 
 // prefixed puts the name of a table before each name of a list of columns.
@@ -228,7 +153,7 @@ func scanText(rows *sql.Rows) (s string, err error) {
 	return s, err
 }
 
-func scanProperty(rows *sql.Rows) (p StoredProperty, err error) {
+func scanProperty(rows *sql.Rows) (p workspace.PropertyView, err error) {
 	var items string
 	var s scannedStamp
 	if err = rows.Scan(append([]any{&p.ID, &p.Name, &p.Type, &items}, s.into()...)...); err != nil {
@@ -239,23 +164,23 @@ func scanProperty(rows *sql.Rows) (p StoredProperty, err error) {
 }
 
 // Children returns the pages below a page, or at the top for an empty ID, by their titles. Deleted ones are left out.
-func (w *Workspace) Children(ctx context.Context, parent workspace.ID, part Window) ([]workspace.Page, error) {
+func (w *Workspace) Children(ctx context.Context, parent workspace.ID, part workspace.Window) ([]workspace.Page, error) {
 	return list(ctx, w, "list pages", "SELECT "+pageColumns+` FROM pages WHERE parent = $1 AND deleted = 0
-		ORDER BY title, id LIMIT $2 OFFSET $3`, scanPageOf, append([]any{string(parent)}, part.args()...)...)
+		ORDER BY title, id LIMIT $2 OFFSET $3`, scanPageOf, append([]any{string(parent)}, windowArgs(part)...)...)
 }
 
 // Backlinks returns the pages with a link to the page with a slug, by their titles.
-func (w *Workspace) Backlinks(ctx context.Context, slug string, part Window) ([]workspace.Page, error) {
+func (w *Workspace) Backlinks(ctx context.Context, slug string, part workspace.Window) ([]workspace.Page, error) {
 	return list(ctx, w, "list links to a page", "SELECT "+pageColumns+` FROM pages WHERE deleted = 0 AND id IN
 		(SELECT page FROM links WHERE slug = $1) ORDER BY title, id LIMIT $2 OFFSET $3`, scanPageOf,
-		append([]any{slug}, part.args()...)...)
+		append([]any{slug}, windowArgs(part)...)...)
 }
 
 func scanPageOf(rows *sql.Rows) (workspace.Page, error) { return scanPage(rows) }
 
 const revisionColumns = "entity, kind, page, text, digest, state, base, accepted_by, accepted_at, " + stampNames
 
-func scanRevision(rows *sql.Rows) (r StoredRevision, err error) {
+func scanRevision(rows *sql.Rows) (r workspace.Revision, err error) {
 	var s scannedStamp
 	var accepted int64
 	err = rows.Scan(append([]any{&r.Entity, &r.Kind, &r.Page, &r.Text, &r.Digest, &r.State, &r.Base, &r.AcceptedBy, &accepted},
@@ -265,39 +190,39 @@ func scanRevision(rows *sql.Rows) (r StoredRevision, err error) {
 }
 
 // History returns the revisions of an entity, or of a page and of all that it has, the newest first.
-func (w *Workspace) History(ctx context.Context, entity workspace.ID, part Window) ([]StoredRevision, error) {
+func (w *Workspace) History(ctx context.Context, entity workspace.ID, part workspace.Window) ([]workspace.Revision, error) {
 	const step = "read the history"
 	if entity == "" {
 		return nil, w.db.newFault(step, drawbridge.InvalidInput, errors.New("the entity is missing"))
 	}
 	return list(ctx, w, step, "SELECT "+revisionColumns+" FROM revisions WHERE entity = $1 UNION SELECT "+revisionColumns+
 		" FROM revisions WHERE page = $1 ORDER BY at DESC, revision DESC, entity LIMIT $2 OFFSET $3", scanRevision,
-		append([]any{string(entity)}, part.args()...)...)
+		append([]any{string(entity)}, windowArgs(part)...)...)
 }
 
 // Revision returns the contents of a write, by their entities. There are several if the write made a page.
-func (w *Workspace) Revision(ctx context.Context, revision workspace.ID) ([]StoredRevision, error) {
+func (w *Workspace) Revision(ctx context.Context, revision workspace.ID) ([]workspace.Revision, error) {
 	return list(ctx, w, "read a revision", "SELECT "+revisionColumns+" FROM revisions WHERE revision = $1 ORDER BY entity",
 		scanRevision, string(revision))
 }
 
 // Candidates returns the contents that a person has not decided about, the oldest first: those that wait, and current
 // ones that are candidates.
-func (w *Workspace) Candidates(ctx context.Context, part Window) ([]StoredRevision, error) {
+func (w *Workspace) Candidates(ctx context.Context, part workspace.Window) ([]workspace.Revision, error) {
 	return list(ctx, w, "list candidates", "SELECT "+revisionColumns+` FROM revisions
 		WHERE state = 'waiting' OR (state = 'current' AND lifecycle = 'candidate')
-		ORDER BY at, revision, entity LIMIT $1 OFFSET $2`, scanRevision, part.args()...)
+		ORDER BY at, revision, entity LIMIT $1 OFFSET $2`, scanRevision, windowArgs(part)...)
 }
 
 // Deviations returns the deviations that no person has decided about, the oldest first.
-func (w *Workspace) Deviations(ctx context.Context, part Window) ([]Deviation, error) {
+func (w *Workspace) Deviations(ctx context.Context, part workspace.Window) ([]workspace.Deviation, error) {
 	return list(ctx, w, "list deviations", `SELECT id, entity, revision, canonical, at, resolved, resolution FROM deviations
-		WHERE resolved = 0 ORDER BY at, id LIMIT $1 OFFSET $2`, func(rows *sql.Rows) (d Deviation, err error) {
+		WHERE resolved = 0 ORDER BY at, id LIMIT $1 OFFSET $2`, func(rows *sql.Rows) (d workspace.Deviation, err error) {
 		var at, resolved int64
 		err = rows.Scan(&d.ID, &d.Entity, &d.Revision, &d.Canonical, &at, &resolved, &d.Resolution)
 		d.At, d.Resolved = fromMillis(at), fromMillis(resolved)
 		return d, err
-	}, part.args()...)
+	}, windowArgs(part)...)
 }
 
 // standingOf counts the entities whose current contents are derived from an entity, directly.
@@ -306,7 +231,7 @@ const standingOf = `(SELECT COUNT(DISTINCT d.derived) FROM derivations AS d
 
 var flagColumns = "flags.entity, flags.page, flags.source, flags.at, " + fmt.Sprintf(standingOf, "flags.entity") + " AS standing"
 
-func scanFlag(rows *sql.Rows) (f StoredFlag, err error) {
+func scanFlag(rows *sql.Rows) (f workspace.Flag, err error) {
 	var at int64
 	err = rows.Scan(&f.Entity, &f.Page, &f.Source, &at, &f.Standing)
 	f.At = fromMillis(at)
@@ -315,28 +240,28 @@ func scanFlag(rows *sql.Rows) (f StoredFlag, err error) {
 
 // Flags returns the entities that a person should look at again because their sources have changed. Those from which
 // the most is derived come first.
-func (w *Workspace) Flags(ctx context.Context, part Window) ([]StoredFlag, error) {
+func (w *Workspace) Flags(ctx context.Context, part workspace.Window) ([]workspace.Flag, error) {
 	return list(ctx, w, "list flags", "SELECT "+flagColumns+" FROM flags ORDER BY standing DESC, at, entity LIMIT $1 OFFSET $2", scanFlag,
-		part.args()...)
+		windowArgs(part)...)
 }
 
 // Sources returns the entities from which the current content of an entity is derived.
 func (w *Workspace) Sources(ctx context.Context, entity workspace.ID) ([]workspace.ID, error) {
 	return w.linked(ctx, `SELECT DISTINCT d.source FROM derivations AS d JOIN revisions AS r
-		ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.derived = $1 ORDER BY d.source LIMIT 10000`, entity)
+		ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.derived = $1 ORDER BY d.source LIMIT 10000`, string(entity))
 }
 
 // Derived returns the entities whose current contents are derived from an entity.
 func (w *Workspace) Derived(ctx context.Context, entity workspace.ID) ([]workspace.ID, error) {
 	return w.linked(ctx, `SELECT DISTINCT d.derived FROM derivations AS d JOIN revisions AS r
-		ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.source = $1 ORDER BY d.derived LIMIT 10000`, entity)
+		ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.source = $1 ORDER BY d.derived LIMIT 10000`, string(entity))
 }
 
-func (w *Workspace) linked(ctx context.Context, query string, entity workspace.ID) ([]workspace.ID, error) {
-	return list(ctx, w, "read derivations", query, func(rows *sql.Rows) (id workspace.ID, err error) {
+func (w *Workspace) linked(ctx context.Context, query string, args ...any) ([]workspace.ID, error) {
+	return list(ctx, w, "find entities", query, func(rows *sql.Rows) (id workspace.ID, err error) {
 		err = rows.Scan(&id)
 		return id, err
-	}, string(entity))
+	}, args...)
 }
 
 // OutsideSources returns the sources of a revision outside of the workspace.
@@ -348,19 +273,12 @@ func (w *Workspace) OutsideSources(ctx context.Context, revision workspace.ID) (
 		}, string(revision))
 }
 
-// A Hit is a page that a search has found.
-type Hit struct {
-	workspace.Page
-	// Score orders the hits: higher is better. Scores of two searches cannot be compared.
-	Score float64 `json:"score"`
-}
-
 // maxQueryWords is the number of words of a query that a search uses.
 const maxQueryWords = 32
 
 // Search returns the pages with all words of a query in their title or text, the best first. The last word of a query
 // also finds words that begin with it.
-func (w *Workspace) Search(ctx context.Context, query string, part Window) ([]Hit, error) {
+func (w *Workspace) Search(ctx context.Context, query string, part workspace.Window) ([]workspace.Hit, error) {
 	const step = "search"
 	words := workspace.Words(query)
 	if len(words) == 0 {
@@ -371,10 +289,10 @@ func (w *Workspace) Search(ctx context.Context, query string, part Window) ([]Hi
 	if w.db.dialect.isSQLite {
 		statement, terms = searchSQLiteQuery, `"`+strings.Join(words, `" "`)+`"*`
 	}
-	return list(ctx, w, step, statement, func(rows *sql.Rows) (h Hit, err error) {
+	return list(ctx, w, step, statement, func(rows *sql.Rows) (h workspace.Hit, err error) {
 		h.Page, err = scanPage(scoredRow{rows, &h.Score})
 		return h, err
-	}, append([]any{terms}, part.args()...)...)
+	}, append([]any{terms}, windowArgs(part)...)...)
 }
 
 // A scoredRow is a row with a score before its other columns.

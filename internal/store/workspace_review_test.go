@@ -81,7 +81,7 @@ func TestTheSameTextKeepsItsOrigin(t *testing.T) {
 		if b.Origin != workspace.Observed || b.Lifecycle != workspace.Canonical || b.Revision != made.Revision {
 			t.Errorf("accepted: %+v", b)
 		}
-		history, err := d.History(t.Context(), b.ID, store.Window{})
+		history, err := d.History(t.Context(), b.ID, workspace.Window{})
 		if err != nil || len(history) != 1 || history[0].AcceptedBy != "ann" {
 			t.Errorf("the history is %+v, %v", history, err)
 		}
@@ -136,7 +136,7 @@ func TestFlagsFollowChains(t *testing.T) {
 				t.Errorf("the flags of %s are %+v", name, v.Flags)
 			}
 		}
-		all, err := d.Flags(ctx, store.Window{})
+		all, err := d.Flags(ctx, workspace.Window{})
 		if err != nil || len(all) != 2 || all[0].Page != middle && all[0].Page != top {
 			t.Errorf("the flags are %+v, %v", all, err)
 		}
@@ -169,14 +169,14 @@ func TestARejectedPageIsDeleted(t *testing.T) {
 		ctx := t.Context()
 		made := d.does(agent, newPage("Idea", "uniqueword\n"))
 		found := func() int {
-			hits, err := d.Search(ctx, "uniqueword", store.Window{})
+			hits, err := d.Search(ctx, "uniqueword", workspace.Window{})
 			if err != nil {
 				t.Error(err)
 			}
 			return len(hits)
 		}
 		d.does(ann, workspace.Reject{Revision: made.Revision})
-		if all, err := d.Children(ctx, "", store.Window{}); err != nil || len(all) != 0 || found() != 0 {
+		if all, err := d.Children(ctx, "", workspace.Window{}); err != nil || len(all) != 0 || found() != 0 {
 			t.Errorf("the pages are %+v, %v", all, err)
 		}
 		d.does(ann, workspace.Promote{Revision: made.Revision})
@@ -213,7 +213,7 @@ func TestTagsAndPropertiesAreEntities(t *testing.T) {
 		if v := d.page("page"); len(v.Properties) != 0 {
 			t.Errorf("the properties are %+v", v.Properties)
 		}
-		if history, err := d.History(t.Context(), first.Entity, store.Window{}); err != nil || len(history) != 2 {
+		if history, err := d.History(t.Context(), first.Entity, workspace.Window{}); err != nil || len(history) != 2 {
 			t.Errorf("the history is %+v, %v", history, err)
 		}
 	})
@@ -234,7 +234,7 @@ func TestReferencesOfARevision(t *testing.T) {
 		if got, err := d.OutsideSources(t.Context(), r[0].Revision); err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("the references are %+v, %v", got, err)
 		}
-		if _, err := d.History(t.Context(), "", store.Window{}); faultOf(err).Code != drawbridge.InvalidInput {
+		if _, err := d.History(t.Context(), "", workspace.Window{}); faultOf(err).Code != drawbridge.InvalidInput {
 			t.Errorf("the history of nothing: %v", err)
 		}
 	})
@@ -250,7 +250,7 @@ func TestLargePagesAreIndexed(t *testing.T) {
 		}
 		d.does(ann, newPage("Large", b.String()))
 		for _, query := range []string{"v1.2.3", "example.com", "mail", "host17 path", "large release"} {
-			if hits, err := d.Search(t.Context(), query, store.Window{Limit: -1}); err != nil || len(hits) != 1 {
+			if hits, err := d.Search(t.Context(), query, workspace.Window{Limit: -1}); err != nil || len(hits) != 1 {
 				t.Errorf("%s: %d, %v", query, len(hits), err)
 			}
 		}
@@ -295,10 +295,10 @@ func TestScrubbedTextIsGone(t *testing.T) {
 	if _, err := d.try(ann, workspace.Promote{Revision: waits.Revision}); faultOf(err).Code != drawbridge.InvalidInput {
 		t.Errorf("scrubbed content was promoted: %v", err)
 	}
-	if open, err := d.Deviations(t.Context(), store.Window{}); err != nil || len(open) != 0 {
+	if open, err := d.Deviations(t.Context(), workspace.Window{}); err != nil || len(open) != 0 {
 		t.Errorf("the deviations are %+v, %v", open, err)
 	}
-	if hits, err := d.Search(t.Context(), secret, store.Window{}); err != nil || len(hits) != 0 {
+	if hits, err := d.Search(t.Context(), secret, workspace.Window{}); err != nil || len(hits) != 0 {
 		t.Errorf("the text is found: %+v, %v", hits, err)
 	}
 	v := d.page(string(p))

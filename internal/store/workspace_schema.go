@@ -32,9 +32,11 @@ var workspaceTables = []string{
 		folder  BIGINT NOT NULL,
 		head    TEXT NOT NULL,
 		deleted BIGINT NOT NULL,
+		file    TEXT NOT NULL,               -- the path of the imported file in its folder; empty without one
 		created BIGINT NOT NULL,` + stampColumns + `
 	);
-	CREATE INDEX pages_parent ON pages (parent, deleted, title);`,
+	CREATE INDEX pages_parent ON pages (parent, deleted, title);
+	CREATE INDEX pages_file ON pages (file) WHERE file <> '';`,
 	`CREATE TABLE blocks (
 		id   TEXT NOT NULL PRIMARY KEY,
 		page TEXT NOT NULL,

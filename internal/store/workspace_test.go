@@ -44,20 +44,20 @@ func openDesk(t testing.TB, location string) desk {
 }
 
 // try makes a write of an actor.
-func (d desk) try(a workspace.Actor, c workspace.Change, sources ...workspace.ID) (store.Receipt, error) {
+func (d desk) try(a workspace.Actor, c workspace.Change, sources ...workspace.ID) (workspace.Receipt, error) {
 	d.t.Helper()
 	w, err := workspace.NewWrite(a, workspace.Proposal{Change: c, Sources: sources, At: time.Now()})
 	if err != nil {
-		return store.Receipt{}, err
+		return workspace.Receipt{}, err
 	}
 	receipts, err := d.Apply(d.t.Context(), w)
 	if err != nil {
-		return store.Receipt{}, err
+		return workspace.Receipt{}, err
 	}
 	return receipts[0], nil
 }
 
-func (d desk) does(a workspace.Actor, c workspace.Change, sources ...workspace.ID) store.Receipt {
+func (d desk) does(a workspace.Actor, c workspace.Change, sources ...workspace.ID) workspace.Receipt {
 	d.t.Helper()
 	r, err := d.try(a, c, sources...)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d desk) does(a workspace.Actor, c workspace.Change, sources ...workspace.I
 	return r
 }
 
-func (d desk) page(name string) store.PageView {
+func (d desk) page(name string) workspace.PageView {
 	d.t.Helper()
 	v, err := d.Page(d.t.Context(), name)
 	if err != nil {
@@ -126,7 +126,7 @@ func TestWorkedExample(t *testing.T) {
 			v.Flags != nil {
 			t.Errorf("the accepted summary is %+v", v)
 		}
-		history, err := d.History(ctx, made.Entity, store.Window{})
+		history, err := d.History(ctx, made.Entity, workspace.Window{})
 		if err != nil || len(history) != 2 || history[0].AcceptedBy != "ann" {
 			t.Errorf("the history is %+v, %v", history, err)
 		}
@@ -142,10 +142,10 @@ func TestContentOfAPersonStays(t *testing.T) {
 		if !change.Waiting || change.Deviation == "" || d.page("plan").Text() != "the plan\n" {
 			t.Errorf("%+v, the text is %q", change, d.page("plan").Text())
 		}
-		if all, err := d.Deviations(ctx, store.Window{}); err != nil || len(all) != 1 || all[0].Revision != change.Revision {
+		if all, err := d.Deviations(ctx, workspace.Window{}); err != nil || len(all) != 1 || all[0].Revision != change.Revision {
 			t.Errorf("the deviations are %+v, %v", all, err)
 		}
-		if all, err := d.Candidates(ctx, store.Window{}); err != nil || len(all) != 1 || all[0].Text != "a better plan\n" || all[0].State != "waiting" {
+		if all, err := d.Candidates(ctx, workspace.Window{}); err != nil || len(all) != 1 || all[0].Text != "a better plan\n" || all[0].State != "waiting" {
 			t.Errorf("the candidates are %+v, %v", all, err)
 		}
 		other := d.does(agent, workspace.SetBlock{Page: p, Slot: "b1", Text: "a worse plan\n"})
@@ -155,7 +155,7 @@ func TestContentOfAPersonStays(t *testing.T) {
 		if b := v.Blocks[0]; v.Text() != "a better plan\n" || b.Origin != workspace.AgentProduced || b.Lifecycle != workspace.Canonical {
 			t.Errorf("after the promotion: %+v", v)
 		}
-		if all, err := d.Deviations(ctx, store.Window{}); err != nil || len(all) != 0 {
+		if all, err := d.Deviations(ctx, workspace.Window{}); err != nil || len(all) != 0 {
 			t.Errorf("the deviations are %+v, %v", all, err)
 		}
 		for _, c := range []workspace.Change{workspace.Promote{Revision: other.Revision}, workspace.Reject{Revision: other.Revision},
@@ -188,7 +188,7 @@ func TestPagesOfAWorkspace(t *testing.T) {
 		if _, err := d.try(agent, newPage("Derived"), "none"); err == nil {
 			t.Error("a source that does not exist was accepted")
 		}
-		if all, err := d.Backlinks(ctx, "folder", store.Window{}); err != nil || len(all) != 1 || all[0].ID != p {
+		if all, err := d.Backlinks(ctx, "folder", workspace.Window{}); err != nil || len(all) != 1 || all[0].ID != p {
 			t.Errorf("the links are %+v, %v", all, err)
 		}
 		d.does(ann, workspace.SetTitle{Page: p, Title: "Renamed"})
@@ -209,14 +209,14 @@ func TestPagesOfAWorkspace(t *testing.T) {
 			t.Errorf("the page is %+v", v)
 		}
 		d.does(ann, workspace.DeletePage{Page: p})
-		if all, err := d.Children(ctx, folder, store.Window{}); err != nil || len(all) != 0 {
+		if all, err := d.Children(ctx, folder, workspace.Window{}); err != nil || len(all) != 0 {
 			t.Errorf("below the folder: %+v, %v", all, err)
 		}
 		if _, err := d.try(ann, workspace.SetTitle{Page: p, Title: "y"}); err == nil {
 			t.Error("a deleted page was renamed")
 		}
 		d.does(ann, workspace.RestorePage{Page: p})
-		if all, err := d.Children(ctx, folder, store.Window{}); err != nil || len(all) != 1 {
+		if all, err := d.Children(ctx, folder, workspace.Window{}); err != nil || len(all) != 1 {
 			t.Errorf("below the folder: %+v, %v", all, err)
 		}
 	})
@@ -252,7 +252,7 @@ func TestSearchOfAWorkspace(t *testing.T) {
 		gone := d.does(ann, newPage("Water castle", "gone\n"))
 		d.does(ann, workspace.DeletePage{Page: gone.Entity})
 		find := func(query string) (titles []string) {
-			hits, err := d.Search(t.Context(), query, store.Window{Limit: 10})
+			hits, err := d.Search(t.Context(), query, workspace.Window{Limit: 10})
 			if err != nil {
 				t.Error(err)
 			}
@@ -270,7 +270,7 @@ func TestSearchOfAWorkspace(t *testing.T) {
 				t.Errorf("%s: %q, want %q", query, got, want)
 			}
 		}
-		if _, err := d.Search(t.Context(), " !? ", store.Window{}); err == nil {
+		if _, err := d.Search(t.Context(), " !? ", workspace.Window{}); err == nil {
 			t.Error("a query without words was accepted")
 		}
 		d.does(ann, workspace.SetBlock{Page: d.page("water").ID, Slot: "b1", Text: "ice\n"})
@@ -365,14 +365,14 @@ func (d desk) writeAtRandom(page workspace.ID, random *rand.Rand, name string) {
 
 // wantInvariants checks that each entity of a page has one current revision, which is its content, and that canonical
 // content of an agent was accepted by a person.
-func wantInvariants(t *testing.T, d desk, page workspace.ID) []store.StoredRevision {
+func wantInvariants(t *testing.T, d desk, page workspace.ID) []workspace.Revision {
 	t.Helper()
 	v := d.page(string(page))
-	history, err := d.History(context.WithoutCancel(t.Context()), page, store.Window{})
+	history, err := d.History(context.WithoutCancel(t.Context()), page, workspace.Window{})
 	if err != nil || len(history) == 1000 {
 		t.Fatal(len(history), err)
 	}
-	current := map[workspace.ID]store.StoredRevision{}
+	current := map[workspace.ID]workspace.Revision{}
 	for _, r := range history {
 		if r.State == "current" {
 			if _, twice := current[r.Entity]; twice {
@@ -484,7 +484,7 @@ func TestMemoryOfAWorkspace(t *testing.T) {
 		if all, err := d.Memory(ctx, workspace.ChannelTier, "c"); err != nil || all[0].Text != "" {
 			t.Errorf("the memory is %+v, %v", all, err)
 		}
-		history, err := d.History(ctx, sum.Entity, store.Window{})
+		history, err := d.History(ctx, sum.Entity, workspace.Window{})
 		if err != nil || history[0].Text != "" || history[0].Digest != workspace.Digest("both") {
 			t.Errorf("the history is %+v, %v", history, err)
 		}
@@ -529,7 +529,7 @@ func TestAttachmentsAndGrants(t *testing.T) {
 			t.Errorf("the grants are %v, %v", got, err)
 		}
 		d.does(ann, workspace.SetGrant{Principal: "bob"})
-		if got, err := d.Grants(ctx); err != nil || len(got) != 0 {
+		if got, err := d.Grants(ctx); err != nil || len(got) != 1 || len(got["bob"]) != 0 {
 			t.Errorf("the grants are %v, %v", got, err)
 		}
 	})

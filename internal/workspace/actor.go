@@ -3,6 +3,8 @@ package workspace
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
 )
 
 // A Capability is a right in a workspace. Its text is the scope that a caller holds for it.
@@ -110,5 +112,12 @@ type Error struct {
 
 // Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
+
+// Fault returns the error as a fault of a step.
+func (e *Error) Fault(step string) *drawbridge.Fault {
+	code := map[Code]drawbridge.FaultCode{Invalid: drawbridge.InvalidInput, NotFound: drawbridge.NotFound,
+		Forbidden: drawbridge.PolicyBlocked, Conflict: drawbridge.InvalidInput}[e.Code]
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: step, Err: e}
+}
 
 func refuse(c Code, reason string) error { return &Error{Code: c, Reason: reason} }

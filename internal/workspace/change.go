@@ -42,7 +42,9 @@ type CreatePage struct {
 	Parent      ID
 	Folder      bool
 	Head        string
-	Blocks      []NewBlock
+	// File is the path of the file that is imported; empty for other pages.
+	File   string
+	Blocks []NewBlock
 }
 
 // A NewBlock is the content of a block that a change makes. An empty Slot gets a name from the store.
@@ -67,6 +69,9 @@ func (c CreatePage) check() error {
 		if err := checkSlug(c.Slug); err != nil {
 			return err
 		}
+	}
+	if err := checkText("the path of the file", c.File, maxValue); err != nil {
+		return err
 	}
 	if err := checkText("the text before the first block", c.Head, maxBlockText); err != nil {
 		return err
@@ -364,7 +369,8 @@ func (c Revalidate) rule() rule { return rule{needs: Author, person: true} }
 
 func (c Revalidate) check() error { return needID("the entity", c.Entity) }
 
-// SetGrant gives a principal capabilities in the workspace, in place of those it has. None take all away.
+// SetGrant narrows a principal to capabilities in the workspace, in place of an earlier grant. None take all away. The
+// principals "kind:agent" and "kind:client" stand for all agents and all outside clients.
 type SetGrant struct {
 	Principal    string
 	Capabilities []Capability

@@ -35,8 +35,10 @@ type Page struct {
 	Parent ID   `json:"parent,omitempty"`
 	Folder bool `json:"folder,omitempty"`
 	// Head is the text before the first block, with its separators: the front matter of an imported file.
-	Head    string    `json:"head,omitempty"`
-	Deleted bool      `json:"deleted,omitempty"`
+	Head    string `json:"head,omitempty"`
+	Deleted bool   `json:"deleted,omitempty"`
+	// File is the path of the file from which the page was imported, in the imported folder.
+	File    string    `json:"file,omitempty"`
 	Created time.Time `json:"created"`
 	Stamp
 }

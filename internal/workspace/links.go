@@ -3,7 +3,10 @@ package workspace
 import "strings"
 
 // A Link is a link in the text of a block: [[slug]] or [[shown text|slug]].
-type Link struct{ Text, Slug string }
+type Link struct {
+	Text string `json:"text"`
+	Slug string `json:"slug"`
+}
 
 // Links returns the links of a text, each slug once, in their order. Links in code are not links: a fenced block, and
 // text between backquotes on one line.

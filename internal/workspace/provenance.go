@@ -42,7 +42,8 @@ func (l Lifecycle) Valid() bool {
 // A Reference is a source outside of the workspace: a file, a web page, or a result of a server. It is kept beside the
 // derivation links, which stay inside of the workspace.
 type Reference struct {
-	// Kind is "file", "page" or "result".
+	// Kind is "file", "page" or "result". It is "more" for what a run had read before and was not noted; then Name says how
+	// many sources these are.
 	Kind string `json:"kind"`
 	// Name is the path, the URL, or the name of the tool, prompt or resource.
 	Name string `json:"name"`

@@ -33,7 +33,7 @@ type Proposal struct {
 }
 
 // maxSources is the maximum number of sources of one write, and of its references.
-const maxSources = 10_000
+const maxSources = 10_001 // those of a read trail, and a reference for those that were left out
 
 // NewWrite returns the write for a proposal of an actor. The error is an *Error: the actor lacks a right, or the change
 // is not valid. Whether the change fits to what is stored is for the store to check.
@@ -90,18 +90,18 @@ func NewWrite(a Actor, p Proposal) (Write, error) {
 	return w, nil
 }
 
-// maxReference is the maximum size of the name of a reference in bytes.
-const maxReference = 2000
+// MaxReference is the maximum size of the name of a reference in bytes.
+const MaxReference = 2000
 
 func (p Proposal) checkReferences() error {
 	for _, r := range p.References {
-		if r.Kind != "file" && r.Kind != "page" && r.Kind != "result" {
+		if r.Kind != "file" && r.Kind != "page" && r.Kind != "result" && r.Kind != "more" {
 			return refuse(Invalid, fmt.Sprintf("%q is not a kind of reference", r.Kind))
 		}
-		if err := checkText("the name of a reference", r.Name, maxReference); err != nil {
+		if err := checkText("the name of a reference", r.Name, MaxReference); err != nil {
 			return err
 		}
-		if err := checkText("the server of a reference", r.Server, maxReference); err != nil {
+		if err := checkText("the server of a reference", r.Server, MaxReference); err != nil {
 			return err
 		}
 	}

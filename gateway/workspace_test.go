@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// A library is a gateway with an open workspace.
+type library struct {
+	*Gateway
+	t *testing.T
+}
+
+func openLibrary(t *testing.T) library {
+	t.Helper()
+	state := t.TempDir()
+	location := filepath.Join(state, "drawbridge", "workspace.db")
+	w, err := store.OpenWorkspace(t.Context(), location, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return library{open(t, Config{Dir: t.TempDir(), LookupEnv: func(name string) (string, bool) {
+		v, ok := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "DRAWBRIDGE_KEYCHAIN": "off"}[name]
+		return v, ok
+	}}), t}
+}
+
+// The callers of the tests: the person at the command line, an agent in a run, and an outside client with scopes.
+func (l library) person() drawbridge.Caller {
+	c := l.Owner()
+	c.Kind = drawbridge.Author
+	return boundary.Prove(c)
+}
+
+func (l library) agent(run string) drawbridge.Caller {
+	return l.AgentTools("thread", AgentOptions{}).callerOf(agent.Identity{Session: run, Mode: agent.Bypass})
+}
+
+func (l library) client(scopes ...drawbridge.Scope) drawbridge.Caller {
+	c := l.Owner()
+	c.Principal, c.Scopes = "client:notes", scopes
+	return c
+}
+
+// call calls a tool, and returns the structured content of its result.
+func (l library) call(c drawbridge.Caller, name string, arguments any) (json.RawMessage, error) {
+	l.t.Helper()
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	result, err := l.Deck().Call(l.t.Context(), drawbridge.Call{Caller: c, Method: mcp.MethodToolsCall,
+		Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(name), "name"), rawjson.Put(text, "arguments"))})
+	if err != nil {
+		return nil, err
+	}
+	if rawjson.Get(result.Raw, "isError") != nil {
+		return result.Raw, &drawbridge.Fault{Code: drawbridge.InvalidInput, Err: drawbridge.AsFault(nil), Step: string(result.Raw)}
+	}
+	return rawjson.Get(result.Raw, "structuredContent"), nil
+}
+
+func (l library) does(c drawbridge.Caller, name string, arguments any) json.RawMessage {
+	l.t.Helper()
+	result, err := l.call(c, name, arguments)
+	if err != nil {
+		l.t.Fatalf("%s %v: %v", name, arguments, err)
+	}
+	return result
+}
+
+type arguments map[string]any
+
+// TestWorkedExample is the example of the design: an agent reads three pages and writes a summary, a source changes, and
+// the person accepts the summary.
+func TestWorkedExample(t *testing.T) {
+	l := openLibrary(t)
+	person, helper := l.person(), l.agent("r1")
+	for _, title := range []string{"One", "Two", "Three"} {
+		l.does(person, "page_create", arguments{"title": title, "text": "A fact.\n"})
+	}
+	for _, slug := range []string{"one", "two", "three"} {
+		l.does(helper, "page_read", arguments{"page": slug})
+	}
+	made := l.does(helper, "page_create", arguments{"title": "Summary", "text": "Three facts.\n"})
+	page := l.does(person, "page_read", arguments{"page": "summary"})
+	for member, want := range map[string]string{"origin": "agent-produced", "lifecycle": "candidate", "thread": "thread", "run": "r1"} {
+		if got := rawjson.GetString(page, "page", member); got != want {
+			t.Errorf("%s is %q, want %q", member, got, want)
+		}
+	}
+	links := l.does(person, "page_links", arguments{"page": "summary"})
+	if n := strings.Count(string(rawjson.Get(links, "links", "sources")), ","); n != 2 {
+		t.Errorf("the sources are %s", rawjson.Get(links, "links", "sources"))
+	}
+	changed := l.does(person, "page_update", arguments{"page": "two", "slot": "b1", "text": "Another fact.\n"})
+	if string(rawjson.Get(changed, "receipt", "flagged")) != "1" {
+		t.Errorf("the change of a source: %s", changed)
+	}
+	flags := l.does(person, "review_list", arguments{"kind": "flags"})
+	if !strings.Contains(string(flags), rawjson.GetString(made, "receipt", "page")) {
+		t.Errorf("the flags are %s", flags)
+	}
+	l.does(person, "review_revalidate", arguments{"entity": rawjson.GetString(made, "receipt", "page")})
+	l.does(person, "review_promote", arguments{"revision": rawjson.GetString(made, "receipt", "revision")})
+	page = l.does(person, "page_read", arguments{"page": "summary"})
+	if got := rawjson.GetString(page, "page", "lifecycle"); got != "canonical" {
+		t.Errorf("after the promotion it is %s", got)
+	}
+}
