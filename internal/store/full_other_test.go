@@ -6,3 +6,7 @@ package store_test
 const fullName = "store-full"
 
 func full([]string) int { return 1 }
+
+const canLimitFiles = false
+
+func limitFiles(uint64) error { return nil }

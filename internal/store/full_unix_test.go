@@ -26,6 +26,16 @@ const fullName = "store-full"
 // noRoom is what one file of such a process may become, in bytes.
 const noRoom = 256 << 10
 
+// canLimitFiles reports whether limitFiles works on this system.
+const canLimitFiles = true
+
+// limitFiles limits the size of each file that the process writes to a size in bytes. To write more is an error then, as on a
+// full disk.
+func limitFiles(size uint64) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: size})
+}
+
 // full appends to the ledger and to the record of calls, where no file may become longer than noRoom, until each has
 // said no three times. It prints what was taken.
 func full(args []string) int {
@@ -38,8 +48,7 @@ func full(args []string) int {
 		if err != nil {
 			return err
 		}
-		signal.Ignore(syscall.SIGXFSZ) // to write more is an error then, as on a full disk
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: noRoom, Max: noRoom}); err != nil {
+		if err := limitFiles(noRoom); err != nil {
 			return err
 		}
 		records := db.NewAuditWriter(args[1], store.AuditOptions{})

@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[0] == fullName {
 		os.Exit(full(os.Args[1:]))
 	}
+	if len(os.Args) > 3 && os.Args[0] == workspaceWriterName {
+		os.Exit(workspaceWriter(os.Args[1], os.Args[2], os.Args[3] != ""))
+	}
 	goleak.VerifyTestMain(m)
 }
 
