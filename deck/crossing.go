@@ -3,9 +3,11 @@ package deck
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
@@ -33,6 +35,8 @@ type Boundary interface {
 	// Cross writes changes that a call of a card has prepared, in one transaction. The error is a *drawbridge.Fault.
 	Cross(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec, p PreparedWrite, changes []workspace.Change) (
 		[]workspace.Receipt, error)
+	// URIs returns the URIs of the resources that a write has changed, see [Options].Resources.
+	URIs(ctx context.Context, r workspace.Receipt) []string
 }
 
 // crossBoundary carries out a call of a card that writes to the workspace.
@@ -57,9 +61,35 @@ func (d *Deck) crossBoundary(ctx context.Context, t callTarget, call drawbridge.
 				return drawbridge.Result{}, err
 			}
 			receipts = append(receipts, written...)
+			d.tellSubscribers(ctx, written)
 		}
 	}
 	return p.Result(receipts)
+}
+
+// tellSubscribers sends an event for each resource that writes have changed, if there are subscriptions to Drawbridge's
+// own resources.
+func (d *Deck) tellSubscribers(ctx context.Context, receipts []workspace.Receipt) {
+	if !d.subscriptions.hasAny("") {
+		return
+	}
+	for _, r := range receipts {
+		for _, uri := range d.boundary.URIs(ctx, r) {
+			d.listeners.notify(Event{Kind: ResourceUpdated, URI: uri})
+		}
+	}
+}
+
+// ownTemplate returns the item for a template of Drawbridge's own resources.
+func ownTemplate(c drawbridge.Card) (*item, error) {
+	spec := c.Spec()
+	template, ok := naming.ParseTemplate(string(spec.Name))
+	if !ok {
+		return nil, &drawbridge.Fault{Kind: drawbridge.BuildFailed, Code: drawbridge.InvalidInput, Step: "make the deck",
+			Err: fmt.Errorf("%q is not a template", spec.Name)}
+	}
+	return &item{kind: templates.word, spec: spec, offer: offeredItem{Name: string(spec.Name), Raw: spec.Definition},
+		names: []drawbridge.CardName{spec.Name}, card: c, template: template}, nil
 }
 
 // withoutProof returns a caller as guards and interceptors see it: they cannot act in its name.

@@ -175,6 +175,9 @@ type Options struct {
 	OwnTasks TaskBackend
 	// ReadTrail stores which servers' results each run has received; if it is nil, nothing is stored.
 	ReadTrail *ReadTrail
+	// Resources are templates of resources that Drawbridge itself has. The Spec of such a card has the template as its
+	// name, and a ResourceTemplate object as its definition. Run reads the resource of a call of resources/read.
+	Resources []drawbridge.Card
 	// Boundary writes to the workspace for the cards that have a Crossing; nil without a workspace.
 	Boundary Boundary
 	// MaxTools limits the enrolled tools of a server that has no limit of its own; 0 means DefaultMaxTools.

@@ -127,6 +127,13 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		})
 	}
 	d.shipped = append(d.shipped, d.searchCards()...)
+	for _, c := range o.Resources {
+		it, err := ownTemplate(c)
+		if err != nil {
+			return nil, err
+		}
+		d.shipped = append(d.shipped, it)
+	}
 	if d.journal != nil {
 		var err error
 		if d.ledger, err = ledger.FoldStream(ctx, d.journal, d.stream); err != nil {

@@ -3,6 +3,7 @@ package deck
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -140,6 +141,9 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 		if never = never || m.listing == nil; m.listing != nil {
 			known = append(known, m.listing.Capabilities)
 		}
+	}
+	if slices.ContainsFunc(d.shipped, func(it *item) bool { return it.template != nil && caller.HasScopes(it.spec.Scopes) }) {
+		known = append(known, json.RawMessage(`{"resources":{"subscribe":true}}`))
 	}
 	caps := rawjson.Apply(serverCapabilities(known, never), extensionEdits(caller.Capabilities, known)...)
 	return addTaskCapabilities(caller, caps, append(v.allTaskCapabilities(caller), d.offersOwnTask(caller)))

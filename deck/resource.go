@@ -149,7 +149,7 @@ func (s *itemIndex) closestTemplate(caller drawbridge.Caller, uri string) *item 
 // templateTarget returns the call target for a URI that matches the template it. The guards decide on the URI as on a
 // resource. It does not matter whether they hide the template.
 func templateTarget(it *item, uri string) callTarget {
-	t := callTarget{spec: it.spec, kind: resources.word, ownName: uri}
+	t := callTarget{spec: it.spec, kind: resources.word, ownName: uri, card: it.card}
 	t.spec.Name, t.spec.Tool = drawbridge.CardName(uri), uri
 	return t
 }

@@ -110,7 +110,7 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 	if len(added) == 0 {
 		return nil, nil
 	}
-	if err = d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server)); err == nil {
+	if err = d.watch(ctx, server); err == nil {
 		return nil, nil
 	}
 	some, partly := errors.AsType[*drawbridge.UnwatchedError](err)
@@ -127,6 +127,14 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 	return refused, err
 }
 
+// watch sends a server the items that are watched. Drawbridge's own resources have no server.
+func (d *Deck) watch(ctx context.Context, server drawbridge.ServerID) error {
+	if server == "" {
+		return nil
+	}
+	return d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server))
+}
+
 // isIn reports whether w contains the item of the requested subscription.
 func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 	if c.sub.Topic == topicTask {
@@ -140,7 +148,7 @@ func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 func (d *Deck) resyncWatches(ctx context.Context, server drawbridge.ServerID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTimeout)
 	defer cancel()
-	if err := d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server)); err != nil {
+	if err := d.watch(ctx, server); err != nil {
 		d.log.Warn("cannot tell the server which items are still watched", "server", server, "err", err)
 	}
 }
@@ -182,7 +190,7 @@ func (d *Deck) removeFromServer(ctx context.Context, server drawbridge.ServerID,
 	if !tell {
 		return nil
 	}
-	return d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server))
+	return d.watch(ctx, server)
 }
 
 // ForwardNotification forwards a notification of a client, such as changed roots, to the servers that it concerns; see
@@ -206,7 +214,7 @@ func (d *Deck) EndSession(caller drawbridge.Caller) {
 	for _, server := range d.subscriptions.dropSession(caller) {
 		done, err := d.subscriptions.lockServer(ctx, server)
 		if err == nil {
-			err = d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server))
+			err = d.watch(ctx, server)
 			done()
 		}
 		if err != nil {

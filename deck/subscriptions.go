@@ -115,6 +115,13 @@ func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, ow
 	return isNew
 }
 
+// hasAny reports whether there are subscriptions to items of a server.
+func (w *subscriptionTable) hasAny(server drawbridge.ServerID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.counts[server]) > 0
+}
+
 // Remove removes a subscription. It returns true if this was the last subscription to the item. Then the server must be
 // sent the new set of watched items.
 func (w *subscriptionTable) Remove(sub subscription) bool {

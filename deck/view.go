@@ -60,9 +60,11 @@ func newView(g *guardChain, shipped []*item, members []*serverState, before, old
 	for _, m := range members {
 		v.byID[m.ID] = m
 	}
-	var own, inside []serverItems
+	var own, inside, ownTemplates []serverItems
 	for _, it := range shipped {
 		switch {
+		case it.template != nil:
+			ownTemplates = append(ownTemplates, serverItems{scopes: it.spec.Scopes, items: []*item{it}})
 		case it.card == nil:
 			own = append(own, serverItems{claims: []*item{it}})
 		case it.inside:
@@ -81,8 +83,8 @@ func newView(g *guardChain, shipped []*item, members []*serverState, before, old
 		before.indexOf(tools), old.indexOf(tools), next)
 	v.prompts = newItemIndex(g, prompts, collectServerItems(members, prompts,
 		func(m *serverState) []*item { return m.prompts }), before.indexOf(prompts), old.indexOf(prompts), next)
-	v.templates = newItemIndex(g, templates, collectServerItems(members, templates,
-		func(m *serverState) []*item { return m.templates }), before.indexOf(templates), old.indexOf(templates), next)
+	v.templates = newItemIndex(g, templates, slices.Concat(ownTemplates, collectServerItems(members, templates,
+		func(m *serverState) []*item { return m.templates })), before.indexOf(templates), old.indexOf(templates), next)
 	return v
 }
 

@@ -306,7 +306,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		g.sessionEvents = make(chan sessionEvent, maxSessionEvents)
 	}
 	discovery := LoadedConfig{config: c, set: g.set}.discoverySettings()
-	listed, crossing, err := g.listedCards(ctx, view, discovery, trail)
+	listed, templates, crossing, err := g.listedCards(ctx, view, discovery, trail)
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	}
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: listed, Tools: g.insideTools(discovery), ReadTrail: trail, Boundary: crossing, Interceptors: g.interceptors(),
+		Cards: listed, Tools: g.insideTools(discovery), ReadTrail: trail, Boundary: crossing, Resources: templates, Interceptors: g.interceptors(),
 		FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -119,4 +120,67 @@ func TestWorkedExample(t *testing.T) {
 	if got := rawjson.GetString(page, "page", "lifecycle"); got != "canonical" {
 		t.Errorf("after the promotion it is %s", got)
 	}
+}
+
+// TestResourcesOfAWorkspace reads pages and memory as resources, and is told when they change.
+func TestResourcesOfAWorkspace(t *testing.T) {
+	l := openLibrary(t)
+	made := l.does(l.person(), "page_create", arguments{"title": "Plan", "text": "the plan\n"})
+	reader, stranger := l.client("workspace:read", "workspace:memory"), l.client("mcp:x")
+	reader.Session = "s"
+	list, err := l.Deck().List(t.Context(), reader, mcp.MethodTemplatesList)
+	if err != nil || len(list.Items) != 3 {
+		t.Errorf("the templates are %s, %v", list.Items, err)
+	}
+	if list, err := l.Deck().List(t.Context(), stranger, mcp.MethodTemplatesList); err != nil || len(list.Items) != 0 {
+		t.Errorf("a stranger sees the templates %s, %v", list.Items, err)
+	}
+	if caps := l.Deck().Capabilities(reader); string(rawjson.Get(caps, "resources", "subscribe")) != "true" {
+		t.Errorf("the capabilities are %s", caps)
+	}
+	read := func(c drawbridge.Caller, uri string) (string, error) {
+		result, err := l.Deck().Do(t.Context(), drawbridge.Call{Caller: c, Method: mcp.MethodResourcesRead,
+			Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(uri), "uri"))})
+		for content := range rawjson.Elements(rawjson.Get(result.Raw, "contents")) {
+			return rawjson.GetString(content, "text"), err
+		}
+		return "", err
+	}
+	const uri = "drawbridge://page/plan"
+	for _, name := range []string{uri, "drawbridge://page/" + rawjson.GetString(made, "receipt", "page")} {
+		if text, err := read(reader, name); err != nil || !strings.Contains(text, "\nthe plan\n") {
+			t.Errorf("%s is %q, %v", name, text, err)
+		}
+	}
+	for _, name := range []string{"drawbridge://page/none", "drawbridge://memory/none", "drawbridge://page/"} {
+		if _, err := read(reader, name); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+	if _, err := read(stranger, uri); !isCode(err, drawbridge.NotFound) {
+		t.Errorf("a stranger has read the page: %v", err)
+	}
+	told := make(chan string, 10)
+	defer l.Deck().OnEvent(func(e deck.Event) {
+		if e.Kind == deck.ResourceUpdated && e.VisibleTo(reader) {
+			told <- e.URI
+		}
+	})()
+	l.does(l.person(), "page_update", arguments{"page": "plan", "slot": "b1", "text": "nobody listens\n"})
+	if err := l.Deck().Subscribe(t.Context(), reader, uri, "drawbridge://memory/workspace"); err != nil {
+		t.Fatal(err)
+	}
+	l.does(l.person(), "page_update", arguments{"page": "plan", "slot": "b1", "text": "another plan\n"})
+	l.does(l.person(), "memory_write", arguments{"tier": "workspace", "name": "style", "text": "short"})
+	heard := map[string]bool{}
+	for range 4 { // each entity has two URIs
+		heard[<-told] = true
+	}
+	if !heard[uri] || !heard["drawbridge://memory/workspace"] {
+		t.Errorf("the events are %v", heard)
+	}
+	if text, err := read(reader, "drawbridge://memory/workspace"); err != nil || !strings.Contains(text, "short") {
+		t.Errorf("the memory is %q, %v", text, err)
+	}
+	l.Deck().EndSession(reader)
 }

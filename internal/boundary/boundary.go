@@ -129,6 +129,22 @@ func asFault(step string, err error) error {
 	return err
 }
 
+// URIs implements [deck.Boundary].
+func (w *Workspace) URIs(ctx context.Context, r workspace.Receipt) []string {
+	if r.Page == "" {
+		item, err := w.store.MemoryItem(ctx, r.Entity)
+		if err != nil { // no memory: a grant
+			return nil
+		}
+		return []string{workspace.MemoryURI(workspace.MemoryPlace{Tier: item.Tier, Key: item.Key}), workspace.MemoryURI(workspace.MemoryPlace{Tier: item.Tier})}
+	}
+	uris := []string{workspace.PageURI(string(r.Page))}
+	if v, err := w.store.Page(ctx, string(r.Page)); err == nil {
+		uris = append(uris, workspace.PageURI(v.Slug))
+	}
+	return uris
+}
+
 // note notes that a caller has read entities.
 func (w *Workspace) note(caller drawbridge.Caller, ids ...workspace.ID) {
 	run := deck.RunOf(caller)

@@ -156,15 +156,30 @@ func (a *application) scrubAttachment(r storedContent) error {
 	return a.exec("DELETE FROM files WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM attachments WHERE digest = $1)", r.text)
 }
 
+// MemoryItem returns an item of memory. The fault has the code NotFound if there is none.
+func (w *Workspace) MemoryItem(ctx context.Context, id workspace.ID) (m workspace.MemoryItem, err error) {
+	const step = "read memory"
+	all, err := list(ctx, w, step, "SELECT id, tier, key, name, text, "+stampNames+" FROM memory WHERE id = $1", scanMemory, string(id))
+	if err == nil && len(all) == 0 {
+		err = w.db.newFault(step, drawbridge.NotFound, fmt.Errorf("the workspace has no item of memory %.40q", id))
+	}
+	if err != nil {
+		return m, err
+	}
+	return all[0], nil
+}
+
+func scanMemory(rows *sql.Rows) (m workspace.MemoryItem, err error) {
+	var s scannedStamp
+	err = rows.Scan(append([]any{&m.ID, &m.Tier, &m.Key, &m.Name, &m.Text}, s.into()...)...)
+	m.Stamp = s.stamp()
+	return m, err
+}
+
 // Memory returns the items of a tier, by their names. Retired ones are left out.
 func (w *Workspace) Memory(ctx context.Context, tier workspace.Tier, key string) ([]workspace.MemoryItem, error) {
 	return list(ctx, w, "read memory", "SELECT id, tier, key, name, text, "+stampNames+` FROM memory
-		WHERE tier = $1 AND key = $2 AND lifecycle <> 'retired' ORDER BY name`, func(rows *sql.Rows) (m workspace.MemoryItem, err error) {
-		var s scannedStamp
-		err = rows.Scan(append([]any{&m.ID, &m.Tier, &m.Key, &m.Name, &m.Text}, s.into()...)...)
-		m.Stamp = s.stamp()
-		return m, err
-	}, string(tier), key)
+		WHERE tier = $1 AND key = $2 AND lifecycle <> 'retired' ORDER BY name`, scanMemory, string(tier), key)
 }
 
 // Attachments returns the files of a page, by their names.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// An ID identifies an entity or a revision: 26 characters, unique in all workspaces.
+// An ID identifies an entity or a revision. It is unique in all workspaces, and later ones of a workspace are greater.
 type ID string
 
 // A Kind is the kind of an entity.

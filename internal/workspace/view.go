@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"net/url"
 	"strings"
 	"time"
 )
@@ -94,6 +95,35 @@ type Deviation struct {
 	At         time.Time `json:"at"`
 	Resolved   time.Time `json:"resolved,omitzero"`
 	Resolution string    `json:"resolution,omitempty"`
+}
+
+// The URIs of pages and of memory as resources.
+const (
+	pageURI   = "drawbridge://page/"
+	memoryURI = "drawbridge://memory/"
+)
+
+// PageURI returns the URI of a page as a resource. name is its ID or its slug.
+func PageURI(name string) string { return pageURI + strings.ReplaceAll(name, "/", "%2F") }
+
+// MemoryURI returns the URI of the memory of a place as a resource. Without a key it stands for the caller's own.
+func MemoryURI(p MemoryPlace) string {
+	if p.Key == "" {
+		return memoryURI + string(p.Tier)
+	}
+	return memoryURI + string(p.Tier) + "/" + url.PathEscape(p.Key)
+}
+
+// ParseURI returns the name of a page, or the place of memory, that a URI stands for.
+func ParseURI(uri string) (page string, place MemoryPlace, ok bool) {
+	if rest, found := strings.CutPrefix(uri, pageURI); found {
+		name, err := url.PathUnescape(rest)
+		return name, place, err == nil && name != ""
+	}
+	rest, found := strings.CutPrefix(uri, memoryURI)
+	tier, key, _ := strings.Cut(rest, "/")
+	key, err := url.PathUnescape(key)
+	return "", MemoryPlace{Tier(tier), key}, found && err == nil
 }
 
 // PageLinks is what leads to a page and away from it.
