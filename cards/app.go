@@ -276,8 +276,22 @@ type memoryOutput struct {
 	Text string `json:"text"`
 }
 
+func memoryDescription() Description[memoryInput] {
+	return Description[memoryInput]{
+		Name: "memory", Title: "Working memory", Text: memoryText, AcceptsText: true, Annotations: &Annotations{},
+		Examples: []memoryInput{{Action: "read"}, {Action: "append", Text: "The tests need Postgres."}},
+	}
+}
+
 // newMemoryCard returns the app card memory.
 func newMemoryCard(c deck.Context) (drawbridge.Card, error) {
+	w, err := deck.Handle[Workspace](c, WorkspaceKey)
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
+		return newNoteCard(w), nil
+	}
 	store, err := deck.Handle[MemoryStore](c, MemoryStoreKey)
 	if err != nil {
 		return nil, err
@@ -286,10 +300,7 @@ func newMemoryCard(c deck.Context) (drawbridge.Card, error) {
 		store = NewInMemoryStore()
 	}
 	var mu sync.Mutex // locked while a note is read and then replaced
-	return newShipped(Description[memoryInput]{
-		Name: "memory", Title: "Working memory", Text: memoryText, AcceptsText: true, Annotations: &Annotations{},
-		Examples: []memoryInput{{Action: "read"}, {Action: "append", Text: "The tests need Postgres."}},
-	}, func(ctx context.Context, call drawbridge.Call, in memoryInput) (answer Answer[memoryOutput], err error) {
+	return newShipped(memoryDescription(), func(ctx context.Context, call drawbridge.Call, in memoryInput) (answer Answer[memoryOutput], err error) {
 		run := deck.RunOf(call.Caller)
 		if in.Session != "" {
 			run += "\x00" + in.Session

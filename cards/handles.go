@@ -11,6 +11,8 @@ const (
 	// stored in the memory of the process.
 	MemoryStoreKey = "memoryStore"
 
+	// WorkspaceKey is the key of a [Workspace], in which the card memory keeps its note, in place of a MemoryStore.
+	WorkspaceKey = "workspace"
 	// PlanApproverKey is the key of a [PlanApprover], which the card exit_plan_mode asks.
 	PlanApproverKey = "planApprover"
 	// ChecklistsKey is the key of [Checklists], which the cards todo_read and todo_set share.

@@ -1,11 +1,13 @@
 package cards
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
@@ -96,6 +98,47 @@ func memoryCards(w Workspace) []drawbridge.Card {
 	}
 }
 
+// newNoteCard returns the app card memory with its note in the memory of the conversation.
+func newNoteCard(w Workspace) drawbridge.Card {
+	d := memoryDescription()
+	d.Crossing = &drawbridge.Crossing{Content: "text", ReadTrail: true, Write: "memory"}
+	return newWriting(d, func(ctx context.Context, call drawbridge.Call, in memoryInput) (p prepared[memoryOutput], err error) {
+		place := placeOf(call.Caller, string(workspace.ConversationTier), "")
+		c := workspace.SetMemory{Tier: place.Tier, Key: place.Key, Name: cmp.Or(in.Session, "note"), Text: in.Text}
+		all, err := w.Memory(ctx, call, place)
+		if err != nil {
+			return p, err
+		}
+		var note string
+		for _, item := range all {
+			if item.Name == c.Name {
+				note = item.Text
+			}
+		}
+		switch in.Action {
+		case "read":
+			p.answer = func([]workspace.Receipt) Answer[memoryOutput] {
+				return Answer[memoryOutput]{Text: cmp.Or(note, "The note is empty."), Value: memoryOutput{note}}
+			}
+			return p, nil
+		case "replace":
+			note = c.Text
+		case "append":
+			if c.Append = true; note != "" && !strings.HasSuffix(note, "\n") {
+				c.Text = "\n" + c.Text
+			}
+			note += c.Text
+		default:
+			return p, unknownAction(in.Action, "read", "replace", "append")
+		}
+		p.Batches = once(c)
+		p.answer = func(receipts []workspace.Receipt) Answer[memoryOutput] {
+			return Answer[memoryOutput]{Text: describeReceipt(receipts[0]), Value: memoryOutput{note}}
+		}
+		return p, nil
+	})
+}
+
 func (in memoryWriteInput) change(caller drawbridge.Caller) workspace.SetMemory {
 	place := placeOf(caller, in.Tier, in.Key)
 	return workspace.SetMemory{Tier: place.Tier, Key: place.Key, Name: in.Name, Text: in.Text, Append: in.Append}
@@ -108,7 +151,7 @@ func placeOf(caller drawbridge.Caller, tier, key string) workspace.MemoryPlace {
 	switch {
 	case key != "":
 	case p.Tier == workspace.ConversationTier:
-		p.Key = caller.Thread
+		p.Key, _ = deck.ThreadAndRun(caller)
 	case p.Tier == workspace.AccountTier:
 		p.Key = caller.Principal
 	}

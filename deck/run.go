@@ -2,6 +2,8 @@ package deck
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +25,17 @@ func RunOf(c drawbridge.Caller) string {
 		return "session:" + c.Session
 	}
 	return "caller:" + strings.Join([]string{c.Principal, rawjson.GetString(c.Client, "name"), c.Dir}, "\x00")
+}
+
+// ThreadAndRun returns the IDs of the thread and of the run that a call of this caller belongs to in records. Those of an
+// agent are its own. Other callers have one of each for a session, see [RunOf], which does not show the session's key.
+func ThreadAndRun(c drawbridge.Caller) (thread, run string) {
+	if c.Run != "" || c.OriginKind() == drawbridge.Agent {
+		return c.Thread, c.Run
+	}
+	sum := sha256.Sum256([]byte(RunOf(c)))
+	run = "session-" + hex.EncodeToString(sum[:8])
+	return cmp.Or(c.Thread, run), run
 }
 
 // A Source is a file, a web page or a result of a server that a run has read.

@@ -306,14 +306,14 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		g.sessionEvents = make(chan sessionEvent, maxSessionEvents)
 	}
 	discovery := LoadedConfig{config: c, set: g.set}.discoverySettings()
-	listed, templates, crossing, err := g.listedCards(ctx, view, discovery, trail)
+	own, err := g.newOwnParts(ctx, view, discovery, trail)
 	if err != nil {
 		return err
 	}
 	if g.catalogue, err = g.newToolCatalogue(); err != nil {
 		return err
 	}
-	if g.ownTools, err = g.provisionTools(c, trail); err != nil {
+	if g.ownTools, err = g.provisionTools(c, trail, own.workspace); err != nil {
 		return err
 	}
 	if g.toolGuard, err = g.newOwnToolGuard(c, g.set.Settings); err != nil {
@@ -321,7 +321,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	}
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: listed, Tools: g.insideTools(discovery), ReadTrail: trail, Boundary: crossing, Resources: templates, Interceptors: g.interceptors(),
+		Cards: own.listed, Tools: g.insideTools(discovery), ReadTrail: trail, Boundary: own.boundary, Resources: own.templates, Interceptors: g.interceptors(),
 		FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,

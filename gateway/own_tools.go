@@ -21,9 +21,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
-// provisionTools builds Drawbridge's own tools. If a caller has no directory, the relative paths in its calls are
+// provisionTools builds Drawbridge's own tools. w is nil if no workspace is open. If a caller has no directory, the relative paths in its calls are
 // resolved against c.Dir.
-func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisioned, error) {
+func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail, w cards.Workspace) (*deck.Provisioned, error) {
 	handles := map[string]any{
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
@@ -33,6 +33,9 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		cards.ClientProfileKey:  cards.ClientProfile(g.toolGuard.ProfileOf),
 		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects),
 		cards.WebClientKey:      cards.WebClient(safehttp.NewPageClient(g.set.Settings.Deck.FetchHosts...)),
+	}
+	if w != nil {
+		handles[cards.WorkspaceKey] = w
 	}
 	if len(g.addons) > 0 {
 		handles[cards.ShellEnvKey] = cards.ShellEnv(g.shellEnv)

@@ -112,22 +112,6 @@ func (g *Gateway) offersScripts(d config.ToolDiscovery) bool {
 	return d.Mode == string(toolsearch.Code) || clients != nil && *clients
 }
 
-// listedCards returns the shipped cards that every client is listed. If a workspace is open, it returns the templates of
-// its resources and its boundary, too.
-func (g *Gateway) listedCards(ctx context.Context, view *cardBackend, d config.ToolDiscovery, trail *deck.ReadTrail) (listed, templates []drawbridge.Card,
-	b deck.Boundary, err error) {
-	w, err := g.newWorkspace(ctx, trail)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if w == nil {
-		return g.withScripts(cards.ControlCards(view, view, nil), d), nil, nil, nil
-	}
-	of, err := cards.WorkspaceCards(w, deck.Context{Dir: g.config.Dir, Handles: map[string]any{cards.ReadTrailKey: trail,
-		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects)}})
-	return g.withScripts(append(cards.ControlCards(view, view, w), of...), d), cards.WorkspaceResources(w), w, err
-}
-
 // withScripts adds the card that runs scripts, if clients may call it.
 func (g *Gateway) withScripts(all []drawbridge.Card, d config.ToolDiscovery) []drawbridge.Card {
 	if g.offersScripts(d) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
@@ -90,6 +91,32 @@ func (g *Gateway) newWorkspace(ctx context.Context, trail *deck.ReadTrail) (*bou
 		return nil, nil
 	}
 	return boundary.New(g.shared.workspace, g.shared.workspaceName, trail), nil
+}
+
+// ownParts are what Drawbridge itself adds to a deck.
+type ownParts struct {
+	// listed are the cards that every client is listed, and templates those of resources.
+	listed, templates []drawbridge.Card
+	// boundary and workspace are nil if no workspace is open.
+	boundary  deck.Boundary
+	workspace cards.Workspace
+}
+
+// newOwnParts opens the workspace, and returns the cards that every client is listed.
+func (g *Gateway) newOwnParts(ctx context.Context, view *cardBackend, d config.ToolDiscovery, trail *deck.ReadTrail) (own ownParts, err error) {
+	w, err := g.newWorkspace(ctx, trail)
+	if err != nil {
+		return own, err
+	}
+	if w == nil {
+		own.listed = g.withScripts(cards.ControlCards(view, view, nil), d)
+		return own, nil
+	}
+	of, err := cards.WorkspaceCards(w, deck.Context{Dir: g.config.Dir, Handles: map[string]any{cards.ReadTrailKey: trail,
+		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects)}})
+	own.listed = g.withScripts(append(cards.ControlCards(view, view, w), of...), d)
+	own.templates, own.boundary, own.workspace = cards.WorkspaceResources(w), w, w
+	return own, err
 }
 
 // workspaceName returns the name of a workspace that people see: that of its file, or that of the database.

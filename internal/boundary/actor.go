@@ -2,8 +2,6 @@ package boundary
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +57,8 @@ func (w *Workspace) actor(ctx context.Context, call drawbridge.Call) (workspace.
 		return workspace.Actor{}, err
 	}
 	c := call.Caller
-	a := workspace.Actor{Kind: actorKind(c), Script: c.Kind == drawbridge.Sandbox, Principal: c.Principal, Thread: c.Thread, Run: runOf(c)}
+	a := workspace.Actor{Kind: actorKind(c), Script: c.Kind == drawbridge.Sandbox, Principal: c.Principal}
+	a.Thread, a.Run = deck.ThreadAndRun(c)
 	if a.Kind == workspace.ClientActor {
 		if a.Declared, err = declared(call); err != nil {
 			return workspace.Actor{}, asFault("read the origin of the call", err)
@@ -116,16 +115,6 @@ func granted(grants map[string][]workspace.Capability, principal string, otherwi
 		return own
 	}
 	return otherwise
-}
-
-// runOf returns the run to which the writes of a caller belong. That of an agent is its own. Other callers have one for
-// each of their sessions; it does not show the key of the session.
-func runOf(c drawbridge.Caller) string {
-	if c.Run != "" || c.OriginKind() == drawbridge.Agent {
-		return c.Run
-	}
-	sum := sha256.Sum256([]byte(deck.RunOf(c)))
-	return "session-" + hex.EncodeToString(sum[:8])
 }
 
 // declared returns the origin that an outside client declares: that of its registration, or the less trusted one that

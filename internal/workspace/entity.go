@@ -70,11 +70,12 @@ type Stamp struct {
 
 // The limits of names and texts.
 const (
-	maxTitle      = 300     // characters
-	maxSlug       = 200     // characters
-	maxName       = 100     // characters of the name of a property or a tag
-	maxValue      = 10_000  // bytes of the value of a property
-	maxBlockText  = 1 << 20 // bytes
+	maxTitle      = 300      // characters
+	maxSlug       = 200      // characters
+	maxName       = 100      // characters of the name of a property or a tag
+	maxValue      = 10_000   // bytes of the value of a property
+	maxMemory     = 64 << 10 // bytes of an item of memory
+	maxBlockText  = 1 << 20  // bytes
 	MaxAttachment = 10_000_000
 )
 

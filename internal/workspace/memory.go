@@ -92,7 +92,7 @@ func (c SetMemory) check() error {
 	if err := checkLine("the name", c.Name, maxName); err != nil {
 		return err
 	}
-	return checkText("the text", c.Text, maxValue)
+	return checkText("the text", c.Text, maxMemory)
 }
 
 // Forget retires an item of memory. Only a person forgets what a person wrote or accepted.
