@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
@@ -382,7 +383,8 @@ func TestLogin(t *testing.T) {
 	c.see("/help")
 	c.press("/login openai\r")
 	c.see("Reply:")
-	c.press("sk-0123456789abcdef\r")
+	c.pressUntil("\x7fs", "•") // a new question takes no key at first
+	c.press("k-0123456789abcdef\r")
 	c.see("OPENAI_API_KEY")
 	c.see("is kept")
 	c.press("/logout openai\r")
@@ -406,6 +408,29 @@ func (c *terminal) press(keys string) {
 	if _, err := c.tty.WriteString(keys); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// pressUntil types keys again and again until the text is on the screen.
+func (c *terminal) pressUntil(keys, text string) {
+	c.t.Helper()
+	shown, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-shown:
+				return
+			case <-tick.C:
+				if _, err := c.tty.WriteString(keys); err != nil {
+					return // the text does not come then
+				}
+			}
+		}
+	}()
+	defer func() { close(shown); <-stopped }()
+	c.see(text)
 }
 
 // TestCommandsOfAHostileServer shows names and texts of a server without control characters, tells prompts with similar

@@ -140,33 +140,19 @@ func (d *waitDisplay) ask(p command.Approval) {
 		return
 	}
 	question := fmt.Sprintf("waits for approval (%s): allow once? [y/N]  (or: drawbridge ask) ", formatWait(p.Until))
-	for {
-		said, err := person.Ask(question)
-		switch {
-		case d.ctx.Err() != nil, errors.Is(err, io.EOF):
-			person.Close()
-			fmt.Fprintln(a.Err) // the question stays on its line
-			if d.ctx.Err() == nil {
-				d.cancel(errInterruptedAtQuestion)
-			}
-			return
-		case err != nil:
-			person.Say(err.Error())
-			return
+	allow, err := person.Confirm(question, false)
+	switch {
+	case d.ctx.Err() != nil, errors.Is(err, io.EOF):
+		person.Close()
+		fmt.Fprintln(a.Err) // the question stays on its line
+		if d.ctx.Err() == nil {
+			d.cancel(errInterruptedAtQuestion)
 		}
-		switch strings.ToLower(strings.TrimSpace(said)) {
-		case "y", "yes":
-			d.answer(person, p.ID, true)
-			return
-		case "", "n", "no":
-			d.answer(person, p.ID, false)
-			return
-		}
+		return
+	case err == nil:
+		err = d.r.answerApproval(d.ctx, p.ID, allow)
 	}
-}
-
-func (d *waitDisplay) answer(person *Dialogue, id string, allow bool) {
-	if err := d.r.answerApproval(d.ctx, id, allow); err != nil && d.ctx.Err() == nil {
+	if err != nil && d.ctx.Err() == nil {
 		person.Say(err.Error())
 	}
 }

@@ -170,26 +170,6 @@ func (q *inquiry) record(d *dialog, t *transcript, allow bool) (lines []string) 
 	return append(lines, t.note(safetext.Line(q.Question+" "+reply), "")...)
 }
 
-// withdraw removes the dialog of a question.
-func withdraw(all []*dialog, asked *inquiry) (left []*dialog) {
-	for _, d := range all {
-		if d.asked != asked {
-			left = append(left, d)
-		}
-	}
-	return left
-}
-
-// ofCommands returns the dialogs that belong to no call.
-func ofCommands(all []*dialog) (left []*dialog) {
-	for _, d := range all {
-		if d.asked != nil {
-			left = append(left, d)
-		}
-	}
-	return left
-}
-
 // toldLines returns the lines of a text for the person.
 func toldLines(t *transcript, m told) []string {
 	if m.code {

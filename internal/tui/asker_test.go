@@ -58,6 +58,29 @@ func TestQuestionsOfCommands(t *testing.T) {
 	}
 }
 
+// TestKeysBeforeAQuestionOfACommand types a prompt, and pastes a text, at the moment when a question appears. They are no
+// reply to it.
+func TestKeysBeforeAQuestionOfACommand(t *testing.T) {
+	for _, kind := range []ReplyKind{ReplyLine, ReplySecret, ReplyYesNo} {
+		o := Options{Session: newSession(t, &script{}, nil), Asker: NewAsker()}
+		x := open(t, 60, 24, o)
+		x.shows("Enter sends")
+		replies := askFor(t.Context(), o.Asker, kind, "Really?")
+		x.shows("/mcp add: Really?")
+		x.press("yes, fix the bug\x1b[200~pasted\x1b[201~\r\x03")
+		x.shows("Ctrl-C again ends the program.")
+		x.pass(time.Second)
+		keys, want := "typed later\r", "typed later"
+		if kind == ReplyYesNo {
+			keys, want = "n", "n"
+		}
+		x.press(keys)
+		if got := <-replies; got.text != want || got.err != nil {
+			t.Errorf("kind %d: got %q, %v, want %q", kind, got.text, got.err, want)
+		}
+	}
+}
+
 // TestQuestionThatEnds takes a question back when its context ends, and ends it with the session.
 func TestQuestionThatEnds(t *testing.T) {
 	o := Options{Session: newSession(t, &script{}, nil), Asker: NewAsker()}

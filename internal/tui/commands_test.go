@@ -134,6 +134,7 @@ func TestSecret(t *testing.T) {
 		}}}})
 	x.press("/login sk-typed-too-early\r")
 	x.shows("The key of anthropic")
+	x.pass(time.Second)
 	x.press("sk-hidden")
 	x.press("\x1b[200~-and-pasted\x1b[201~\r")
 	x.shows("It is done.")

@@ -45,7 +45,7 @@ func (m *model) ask(e agent.Event) {
 	if e.Question == nil {
 		return
 	}
-	m.dialogs = append(m.dialogs, newDialog(e))
+	m.questions.add(newDialog(e))
 	m.hidden = false
 }
 
@@ -58,23 +58,12 @@ func newDialog(e agent.Event) *dialog {
 	return d
 }
 
-// forget removes the questions of a call that ended.
-func (m *model) forget(path, call string) {
-	var left []*dialog
-	for _, d := range m.dialogs {
-		if d.agent != path || d.call != call {
-			left = append(left, d)
-		}
-	}
-	m.dialogs = left
-}
-
 // shownDialog returns the question that is shown; nil if there is none.
 func (m *model) shownDialog() *dialog {
-	if len(m.dialogs) == 0 || m.hidden {
+	d := m.questions.first()
+	if d == nil || m.hidden {
 		return nil
 	}
-	d := m.dialogs[0]
 	if d.shown.IsZero() {
 		d.shown = m.o.Now()
 	}
@@ -82,29 +71,25 @@ func (m *model) shownDialog() *dialog {
 }
 
 func (m *model) showQuestions() {
-	if len(m.dialogs) == 0 {
+	if m.questions.first() == nil {
 		m.print(m.t.note("No question waits.", "")...)
 	}
 	m.hidden = false
 }
 
-// isReply reports whether a key belongs to the text of a reply to a command: what is typed, and Enter after it.
-func (d *dialog) isReply(name string) bool {
-	return d.asked != nil && name != "esc" && (name != "enter" || len(d.form.fields[0].input.text) > 0)
-}
+// isNew reports whether a dialog is shown for so short a time that a key may have been meant for the input box.
+func (m *model) isNew(d *dialog) bool { return m.o.Now().Sub(d.shown) < typeAhead }
 
-// decide handles a key in a dialog.
+// decide handles a key in a dialog. A new one takes only keys that scroll or put it away.
 func (m *model) decide(d *dialog, name, text string) {
 	if name == "esc" && d.form == nil {
 		m.hidden = true
 		return
 	}
-	early := m.o.Now().Sub(d.shown) < typeAhead
-	switch {
-	case early && d.form == nil:
-		d.scrolls(name)
-		return
-	case early && !d.isReply(name):
+	if m.isNew(d) {
+		if d.form == nil {
+			d.scrolls(name)
+		}
 		return
 	}
 	if d.form != nil {
@@ -136,7 +121,7 @@ func (m *model) decide(d *dialog, name, text string) {
 	case deny:
 		m.answer(d, agent.Answer{ID: d.q.ID})
 	case allowBatch:
-		for _, other := range append([]*dialog(nil), m.dialogs...) {
+		for _, other := range slices.Clone(m.questions) {
 			// A call that has just come was not seen.
 			seen := other == d || !other.listed.IsZero() && m.o.Now().Sub(other.listed) >= typeAhead
 			if other.q.Kind == agent.AskApproval && seen {
@@ -187,41 +172,25 @@ func (d *dialog) scrolls(name string) bool {
 	return true
 }
 
-// remove removes a dialog.
-func (m *model) remove(d *dialog) {
-	m.dialogs = slices.DeleteFunc(m.dialogs, func(other *dialog) bool { return other == d })
-}
-
 // respond passes the answer to the question of a command on.
 func (m *model) respond(d *dialog, allow bool) {
-	m.remove(d)
+	m.questions.remove(isSame(d))
 	m.print(d.asked.record(d, m.t, allow)...)
 	d.asked.respond(d, allow)
 }
 
-// takeQuestions takes the messages of the Asker.
-func (m *model) takeQuestions(all []any) {
-	for _, message := range all {
-		switch message := message.(type) {
-		case *inquiry:
-			m.dialogs = append(m.dialogs, newInquiryDialog(message))
-			m.hidden = false
-		case withdrawal:
-			for _, d := range m.dialogs {
-				if d.asked == message.inquiry && message.Text != "" {
-					m.print(outputLines(m.t, message.Text)...)
-				}
-			}
-			m.dialogs = withdraw(m.dialogs, message.inquiry)
-		case told:
-			m.print(toldLines(m.t, message)...)
-		}
-	}
+// takeQuestions takes messages of the Asker. A new question shows those that were put away, too.
+func (m *model) takeQuestions(messages []any) {
+	m.print(m.questions.take(m.t, messages)...)
+	m.hidden = m.hidden && !slices.ContainsFunc(messages, func(message any) bool {
+		_, isQuestion := message.(*inquiry)
+		return isQuestion
+	})
 }
 
 // answer passes an answer on in the background: a sampling request asks the model first.
 func (m *model) answer(d *dialog, a agent.Answer) {
-	m.remove(d)
+	m.questions.remove(isSame(d))
 	m.t.answered(d.agent, d.call)
 	session := m.session.Load()
 	word := "denied"
@@ -347,13 +316,13 @@ func (d *dialog) keys(batch int) string {
 // dialogLines returns the lines of a question, and the cursor of a form.
 func (m *model) dialogLines(d *dialog, limit int) (lines []string, cursor *tea.Cursor) {
 	batch := 0
-	for _, other := range m.dialogs {
+	for _, other := range m.questions {
 		if other.q.Kind == agent.AskApproval {
 			batch++
 		}
 	}
 	title := d.title()
-	if n := len(m.dialogs); n > 1 {
+	if n := len(m.questions); n > 1 {
 		title += fmt.Sprintf(" (1 of %d)", n)
 	}
 	lines = append(lines, m.rule(""))
@@ -367,7 +336,7 @@ func (m *model) dialogLines(d *dialog, limit int) (lines []string, cursor *tea.C
 	}
 	body := d.body(m.t)
 	if batch > 1 && d.q.Kind == agent.AskApproval {
-		for _, other := range m.dialogs[1:] {
+		for _, other := range m.questions[1:] {
 			if other.q.Kind != agent.AskApproval {
 				continue
 			}

@@ -38,9 +38,8 @@ type model struct {
 	hint          string
 	interrupted   bool // the last key was Ctrl-C
 
-	// dialogs are the questions that wait, the oldest first. hidden is set while the person has put them away.
-	dialogs []*dialog
-	hidden  bool
+	questions questions
+	hidden    bool // the person has put the questions away
 
 	// cancel ends the run or the command; nil if there is none. began is the start of the run.
 	cancel  context.CancelFunc
@@ -177,7 +176,7 @@ func (m *model) takeEvents() {
 		case agent.ToolAsked:
 			m.ask(e.Event)
 		case agent.ToolFinished:
-			m.forget(e.Agent, e.Call.ID)
+			m.questions.remove(isOf(e.Agent, e.Call.ID))
 		case agent.RunFinished:
 			m.ended = m.ended || e.Agent == ""
 		}
@@ -193,7 +192,7 @@ func (m *model) takeEvents() {
 // one.
 func (m *model) runEnded(err error) {
 	m.running, m.cancel, m.awaited = false, nil, ""
-	m.dialogs = ofCommands(m.dialogs)
+	m.questions.remove(isOfRun)
 	if err != nil && !m.ended {
 		m.print(m.t.wrap([]span{{clean(err.Error()), warnStyle}}, m.t.width)...)
 	}

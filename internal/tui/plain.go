@@ -42,7 +42,7 @@ type plainUI struct {
 	held        int  // messages that were in the queue when the run was cancelled; math.MaxInt if it was not
 	closed      bool // the input has ended
 	quit        bool
-	dialogs     []*dialog
+	questions   questions
 }
 
 // runEnded is the end of a run.
@@ -99,6 +99,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
 
 func (u *plainUI) loop(lines <-chan string) error {
 	for !u.quit && (!u.closed || u.running > 0) {
+		u.showNewQuestion()
 		if err := u.out.Flush(); err != nil {
 			return fmt.Errorf("write the output: %w", err)
 		}
@@ -108,7 +109,7 @@ func (u *plainUI) loop(lines <-chan string) error {
 		case <-u.o.Terminal.Interrupts:
 			u.interrupt()
 		case <-u.o.Asker.ready:
-			u.takeQuestions(u.o.Asker.take())
+			u.print(u.questions.take(u.t, u.o.Asker.take())...)
 		case <-u.events.ready:
 			u.takeEvents()
 		case msg := <-u.results:
@@ -164,39 +165,14 @@ func (u *plainUI) interrupt() {
 
 // enter takes a line: an answer to the question that waits, a command or a prompt.
 func (u *plainUI) enter(line string) {
-	if len(u.dialogs) > 0 && !isCommand(line) {
-		u.decide(u.dialogs[0], strings.TrimSpace(line))
+	if d := u.questions.first(); d != nil && !isCommand(line) {
+		u.decide(d, strings.TrimSpace(line))
 		return
 	}
 	if line = strings.TrimSpace(line); line != "" {
 		u.submit(line)
 	} else if u.session.Load().SkipWait() {
 		u.print("Starting without them.")
-	}
-}
-
-// takeQuestions takes the messages of the Asker.
-func (u *plainUI) takeQuestions(all []any) {
-	for _, message := range all {
-		switch message := message.(type) {
-		case *inquiry:
-			if message.Kind == ReplySecret {
-				u.failure(errors.New("plain output cannot hide what you type: use the command line outside of the session"))
-				message.reply <- nil
-				continue
-			}
-			if u.dialogs = append(u.dialogs, newInquiryDialog(message)); len(u.dialogs) == 1 {
-				u.showQuestion()
-			}
-		case withdrawal:
-			first := len(u.dialogs) > 0 && u.dialogs[0].asked == message.inquiry
-			if u.dialogs = withdraw(u.dialogs, message.inquiry); first {
-				u.print("The question is not needed any more.")
-				u.nextQuestion()
-			}
-		case told:
-			u.print(toldLines(u.t, message)...)
-		}
 	}
 }
 
@@ -241,7 +217,8 @@ func (u *plainUI) take(msg any) {
 			u.send(msg.parts)
 		}
 	case runEnded:
-		u.inRun, u.cancel, u.dialogs = false, nil, ofCommands(u.dialogs)
+		u.inRun, u.cancel = false, nil
+		u.questions.remove(isOfRun)
 		if !u.ended {
 			u.failure(msg.err)
 		}
@@ -321,13 +298,10 @@ func (u *plainUI) takeEvents() {
 		switch e.Kind {
 		case agent.ToolAsked:
 			if e.Question != nil {
-				u.dialogs = append(u.dialogs, newDialog(e.Event))
-				if len(u.dialogs) == 1 {
-					defer u.showQuestion()
-				}
+				u.questions.add(newDialog(e.Event))
 			}
 		case agent.ToolFinished:
-			u.forget(e.Agent, e.Call.ID)
+			u.questions.remove(isOf(e.Agent, e.Call.ID))
 		case agent.RunFinished:
 			u.ended = u.ended || e.Agent == ""
 		}
@@ -344,23 +318,22 @@ func (u *plainUI) takeEvents() {
 	}
 }
 
-func (u *plainUI) forget(path, call string) {
-	var left []*dialog
-	for _, d := range u.dialogs {
-		if d.agent != path || d.call != call {
-			left = append(left, d)
-		}
+// showNewQuestion prints the question that waits unless it was printed. The loop calls it before it waits for a line, so
+// that no line answers a question that was not printed.
+func (u *plainUI) showNewQuestion() {
+	if d := u.questions.first(); d != nil && d.shown.IsZero() {
+		u.showQuestion()
 	}
-	u.dialogs = left
 }
 
 // showQuestion prints the question that waits, with everything that the person decides about.
 func (u *plainUI) showQuestion() {
-	if len(u.dialogs) == 0 {
+	d := u.questions.first()
+	if d == nil {
 		u.print("No question waits.")
 		return
 	}
-	d := u.dialogs[0]
+	d.shown = u.o.Now()
 	u.print("", "Question: "+d.title())
 	u.print(d.body(u.t)...)
 	if d.form != nil {
@@ -374,8 +347,8 @@ func (u *plainUI) showQuestion() {
 	case agent.AskURL, agent.AskSampling, askCommand:
 		answers = "Type y to agree, n to decline."
 	case agent.AskApproval:
-		if len(u.dialogs) > 1 {
-			answers += fmt.Sprintf(" %d more questions wait.", len(u.dialogs)-1)
+		if n := len(u.questions); n > 1 {
+			answers += fmt.Sprintf(" %d more questions wait.", n-1)
 		}
 	}
 	u.print(answers)
@@ -404,22 +377,13 @@ func (u *plainUI) decide(d *dialog, line string) {
 			return
 		}
 	}
-	u.dialogs = u.dialogs[1:]
+	u.questions.remove(isSame(d))
 	if d.asked != nil {
 		d.asked.respond(d, answer.Allow)
-		u.nextQuestion()
 		return
 	}
 	session := u.session.Load()
 	u.background(func() any { return answeredMsg{session.Answer(u.ctx, answer)} })
-	u.nextQuestion()
-}
-
-// nextQuestion prints the next question, if one waits.
-func (u *plainUI) nextQuestion() {
-	if len(u.dialogs) > 0 {
-		u.showQuestion()
-	}
 }
 
 // showField prints what the current field of a form asks for.

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -104,6 +108,67 @@ func TestPlainForm(t *testing.T) {
 	out.shows(t, `content={"colour":"blue","name":"Ada","news":true}`)
 	_ = keys.Close() // the end of the input ends the program
 	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlainQuestionAfterOneThatIsGone has questions end without an answer. The next one is printed before a line answers
+// it.
+func TestPlainQuestionAfterOneThatIsGone(t *testing.T) {
+	first, second := make(chan struct{}), make(chan struct{})
+	box := &tools{}
+	box.call = func(ctx context.Context, c drawbridge.ToolCall, update func(agent.CallUpdate)) (agent.CallOutcome, error) {
+		q := approval(c)
+		if c.ID == "c1" {
+			update(agent.CallUpdate{Question: &q})
+			<-second
+			return outcome("c1 has expired", nil), nil
+		}
+		<-first
+		a, err := box.ask(ctx, q, func(u agent.CallUpdate) {
+			update(u)
+			if c.ID == "c2" {
+				close(second)
+			}
+		})
+		return outcome(fmt.Sprintf("%s allow=%v", c.ID, a.Allow), nil), err
+	}
+	in, keys := io.Pipe()
+	out := &transcriptOf{changed: make(chan struct{})}
+	interrupts := make(chan os.Signal)
+	o := Options{Session: newSession(t, &script{answers: []answer{
+		says("", call("c1", "fs__write", `{"n":1}`), call("c2", "fs__write", `{"n":2}`)),
+		says("Again.", call("c3", "fs__write", `{"n":3}`)),
+	}}, box), First: "Write", Dir: t.TempDir(), Asker: NewAsker()}
+	o.Terminal = Terminal{In: in, Out: out, Plain: true, Interrupts: interrupts}
+	done := make(chan error, 1)
+	go func() { done <- Run(t.Context(), o) }()
+	out.shows(t, `"n": 1`)
+	close(first)
+	out.shows(t, "c1 has expired")
+	out.shows(t, `"n": 2`)
+	send(t, keys, "y")
+	out.shows(t, "c2 allow=true")
+	out.shows(t, `"n": 3`)
+	replies := askFor(t.Context(), o.Asker, ReplyYesNo, "And this?")
+	o.Asker.Tell("The command waits.")
+	out.shows(t, "The command waits.")
+	interrupts <- os.Interrupt // the end of the run takes its question away
+	out.shows(t, "Question: /mcp add: And this?")
+	send(t, keys, "n")
+	if got := <-replies; got.text != "n" || got.err != nil {
+		t.Errorf("got %v", got)
+	}
+	_ = keys.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// send types a line.
+func send(t *testing.T, keys io.Writer, line string) {
+	t.Helper()
+	if _, err := io.WriteString(keys, line+"\n"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -168,7 +168,7 @@ func (m *model) quit() {
 
 func (m *model) paste(text string) {
 	if d := m.shownDialog(); d != nil {
-		if d.form != nil {
+		if d.form != nil && !m.isNew(d) {
 			d.form.insert(text)
 		}
 		return

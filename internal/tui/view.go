@@ -90,7 +90,7 @@ func (m *model) inputLines(limit int) ([]string, *tea.Cursor) {
 	if m.chooser != nil {
 		lines = append(lines, m.chooser.lines(m.t.painter, m.t.width, limit-len(lines))...)
 	}
-	if n := len(m.dialogs); n > 0 {
+	if n := len(m.questions); n > 0 {
 		lines = append(lines, m.t.paint(warnStyle, cut(fmt.Sprintf("%d waiting for an answer: /approvals", n), m.t.width)))
 	}
 	return lines, cursor
