@@ -41,8 +41,9 @@ type model struct {
 	questions questions
 	hidden    bool // the person has put the questions away
 
-	// cancel ends the run or the command; nil if there is none. began is the start of the run.
+	// cancel ends the run; nil if there is none. began is the start of the run.
 	cancel  context.CancelFunc
+	working runningCommands
 	running bool
 	began   time.Time
 	awaited string // servers for which the run waits; empty if it does not
@@ -86,9 +87,10 @@ type (
 		err   error
 	}
 	commandMsg struct {
-		name string
-		out  Output
-		err  error
+		number int // in runningCommands
+		name   string
+		out    Output
+		err    error
 	}
 	moreMsg     struct{ commands []Command }
 	answeredMsg struct{ err error }

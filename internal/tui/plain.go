@@ -36,7 +36,8 @@ type plainUI struct {
 
 	running     int // runs and commands that have not ended
 	inRun       bool
-	cancel      context.CancelFunc
+	cancel      context.CancelFunc // ends the run; nil if there is none
+	working     runningCommands
 	interrupted bool
 	ended       bool // the event of the run's end was shown
 	held        int  // messages that were in the queue when the run was cancelled; math.MaxInt if it was not
@@ -153,14 +154,23 @@ func (u *plainUI) background(f func() any) {
 	})
 }
 
+// interrupt handles Ctrl-C: once it cancels the run or the commands, twice it ends the program.
 func (u *plainUI) interrupt() {
-	if u.interrupted || u.cancel == nil {
+	text := "Cancelled. Ctrl-C again ends the program."
+	switch {
+	case u.interrupted:
 		u.quit = true
 		return
+	case u.cancel != nil:
+		u.held = u.session.Load().Snapshot().Queued
+		u.cancel()
+	case u.working.any():
+		u.working.cancel()
+	default:
+		text = "Ctrl-C again ends the program."
 	}
-	u.interrupted, u.held = true, u.session.Load().Snapshot().Queued
-	u.cancel()
-	u.print("Cancelled. Ctrl-C again ends the program.")
+	u.interrupted = true
+	u.print(text)
 }
 
 // enter takes a line: an answer to the question that waits, a command or a prompt.
@@ -194,15 +204,16 @@ func (u *plainUI) submit(text string) {
 		return
 	}
 	c, found := findCommand(u.commands, name)
+	ctx, number := u.working.add(u.ctx)
 	u.background(func() any {
 		if !found {
 			var err error
-			if c, err = findMore(u.ctx, u.o, name); err != nil {
-				return commandMsg{name, Output{}, err}
+			if c, err = findMore(ctx, u.o, name); err != nil {
+				return commandMsg{number, name, Output{}, err}
 			}
 		}
-		out, err := c.Run(u.ctx, args)
-		return commandMsg{c.Name, out, err}
+		out, err := c.Run(ctx, args)
+		return commandMsg{number, c.Name, out, err}
 	})
 }
 
@@ -256,6 +267,7 @@ func (u *plainUI) start(parts []drawbridge.MessagePart) {
 
 func (u *plainUI) commandDone(msg commandMsg) {
 	out := msg.out
+	u.working.remove(msg.number)
 	u.failure(msg.err)
 	if left := out.Session; left != nil {
 		refused := u.inRun

@@ -122,13 +122,12 @@ func (m *model) pressGlobal(name string) bool {
 	return true
 }
 
-// interrupt handles Ctrl-C: once it cancels the run, twice it ends the program.
+// interrupt handles Ctrl-C: once it cancels the run or the commands, twice it ends the program.
 func (m *model) interrupt() {
 	switch {
 	case m.interrupted:
 		m.quit()
-	case m.cancel != nil:
-		m.cancelRun()
+	case m.cancelWork():
 		m.hint = "Cancelled. Ctrl-C again ends the program."
 	default:
 		m.input.set("")
@@ -138,24 +137,28 @@ func (m *model) interrupt() {
 	m.interrupted = true
 }
 
-// escape closes what is open, ends the wait for servers, or cancels the run.
+// escape closes what is open, ends the wait for servers, or cancels the run or the commands.
 func (m *model) escape() {
 	switch {
 	case m.pane:
 		m.pane = false
 	case m.awaited != "" && m.session.Load().SkipWait():
 		m.awaited = ""
-	case m.cancel != nil:
-		m.cancelRun()
+	case m.cancelWork():
 		m.hint = "Cancelled."
 	}
 }
 
-// cancelRun cancels the run or the command. Messages that wait then stay in the queue; one that is sent later is
-// answered after the end of the run.
-func (m *model) cancelRun() {
+// cancelWork cancels the run, or the commands if no run goes on. It returns false if there is nothing to cancel. Messages
+// that wait for a cancelled run stay in the queue; one that is sent later is answered after the end of the run.
+func (m *model) cancelWork() bool {
+	if m.cancel == nil {
+		m.working.cancel()
+		return m.working.any()
+	}
 	m.held = m.session.Load().Snapshot().Queued
 	m.cancel()
+	return true
 }
 
 // quit ends the program after the last line is printed.
@@ -163,6 +166,7 @@ func (m *model) quit() {
 	if m.cancel != nil {
 		m.cancel()
 	}
+	m.working.cancel()
 	m.host.lines.add(nil, true)
 }
 
@@ -271,14 +275,10 @@ func (m *model) runCommand(name, args string) {
 
 // inBackground runs a command. Ctrl-C cancels it, unless a run goes on.
 func (m *model) inBackground(name string, run func(ctx context.Context) (Output, error)) {
-	ctx, cancel := context.WithCancel(m.host.ctx)
-	if m.cancel == nil {
-		m.cancel = cancel
-	}
+	ctx, number := m.working.add(m.host.ctx)
 	m.host.background(func(context.Context) tea.Msg {
-		defer cancel()
 		out, err := run(ctx)
-		return commandMsg{name, out, err}
+		return commandMsg{number, name, out, err}
 	})
 }
 
@@ -301,9 +301,7 @@ func (m *model) takeSession(out Output) bool {
 // commandDone shows the output of a command.
 func (m *model) commandDone(msg commandMsg) (cmd tea.Cmd) {
 	m.takeEvents()
-	if !m.running {
-		m.cancel = nil
-	}
+	m.working.remove(msg.number)
 	m.failure(msg.err)
 	out := msg.out
 	if out.Session != nil && !m.takeSession(out) {
