@@ -76,7 +76,7 @@ func TestHostileEvents(t *testing.T) {
 				Details: &agent.CallDetails{Structured: []byte(`{"items":[{"text":"\u001b[2J\u202e"}],"tally":{},"diff":"@@\u001b[2J"}`)}},
 			{Kind: agent.Notice, Text: hostile}, {Kind: agent.RunFinished, Outcome: agent.Failed, Err: hostile},
 		} {
-			assertSafe(t, string(e.Kind), tr.handle(e))
+			assertSafe(t, string(e.Kind), tr.handle(shownEvent{Event: e}))
 			assertSafe(t, string(e.Kind)+" live", tr.live(100))
 		}
 		assertSafe(t, "unfolded", tr.unfold())
@@ -98,8 +98,8 @@ func TestHostileEvents(t *testing.T) {
 func TestHugeResult(t *testing.T) {
 	line := "0123456789abcde\n"
 	tr := newTranscript(newMarkdown(painter{}, false), 79, func() time.Time { return time.Time{} })
-	got := tr.handle(agent.Event{Kind: agent.ToolFinished, Call: &drawbridge.ToolCall{ID: "1", Name: "bash"},
-		Result: &drawbridge.ToolResult{Text: strings.Repeat(line, 50<<20/len(line))}})
+	got := tr.handle(shownEvent{Event: agent.Event{Kind: agent.ToolFinished, Call: &drawbridge.ToolCall{ID: "1", Name: "bash"},
+		Result: &drawbridge.ToolResult{Text: strings.Repeat(line, 50<<20/len(line))}}})
 	if diff := cmp.Diff([]string{"✓ bash", "  0123456789abcde (+16383 lines and more)"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

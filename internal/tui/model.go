@@ -134,7 +134,7 @@ func (m *model) print(lines ...string) {
 
 // push passes an event of the session to the screen. It is called from the goroutines of the session.
 func (m *model) push(e agent.Event) {
-	shown := shownEvent{Event: e}
+	shown := shownEvent{Event: e, pictures: m.t.graphics.pictures(e.Result)}
 	switch e.Kind {
 	case agent.TextDelta, agent.ThinkingDelta, agent.ToolProgress:
 	default:
@@ -182,7 +182,7 @@ func (m *model) takeEvents() {
 		case agent.RunFinished:
 			m.ended = m.ended || e.Agent == ""
 		}
-		m.print(m.t.handle(e.Event)...)
+		m.print(m.t.handle(e)...)
 		if time.Since(began) > frameTime/4 {
 			signal(m.host.events.ready)
 			return

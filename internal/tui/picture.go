@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
+	"image/draw"
 	_ "image/gif"  // decodes pictures
 	_ "image/jpeg" // decodes pictures
 	"image/png"
@@ -41,8 +43,10 @@ func graphicsOf(env []string) graphics {
 }
 
 const (
+	// maxPictures is the maximum number of pictures of a result that are shown.
+	maxPictures = 4
 	// maxPixels is the maximum number of pixels of a picture that is shown: decoding takes memory for each.
-	maxPixels = 16 << 20
+	maxPixels = 4 << 20
 	// maxPictureRows and maxPictureColumns are the maximum size of a picture in cells. cellWidth is the usual width of a
 	// cell in pixels; a cell is twice as high.
 	maxPictureRows    = 15
@@ -50,32 +54,119 @@ const (
 	cellWidth         = 8
 )
 
-// picture returns the lines for a picture: its type, and the picture where the terminal can show it. The picture is one
-// element with a line break for each of its rows, because it must be printed at once.
-func (t *transcript) picture(p drawbridge.Image) []string {
-	lines := []string{t.paint(dimStyle, cut("  [Image: "+safetext.Line(p.MIMEType)+"]", t.width))}
-	if t.graphics == noGraphics || t.pictureRows < 2 {
-		return lines
+// A picture is an image as it is sent to the terminal.
+type picture struct {
+	code          string // a PNG in base64; empty if the image is not shown
+	width, height int    // the size of the image in pixels; the PNG may be smaller
+}
+
+// pictures makes the pictures of a result. It takes long for large images, so the loop of the program must not call it.
+func (g graphics) pictures(result *drawbridge.ToolResult) (all []picture) {
+	if g == noGraphics || result == nil {
+		return nil
 	}
-	data, width, height, err := portable(p.Data)
+	for _, image := range result.Images[:min(len(result.Images), maxPictures)] {
+		p, err := newPicture(image.Data)
+		if err != nil {
+			p = picture{} // the type of the image is shown
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// newPicture makes a picture from the bytes of a server, which do not reach the decoder of the terminal: the PNG is
+// written by this program.
+func newPicture(data []byte) (picture, error) {
+	c, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return lines
+		return picture{}, err
 	}
-	columns := max(1, min(t.width-2, maxPictureColumns, (width+cellWidth-1)/cellWidth))
-	rows := max(1, columns*height/width/2)
+	if c.Width < 1 || c.Height < 1 || c.Width > maxPixels/c.Height {
+		return picture{}, errors.New("the picture is too large")
+	}
+	decoded, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return picture{}, err
+	}
+	if decoded.Bounds().Empty() {
+		return picture{}, errors.New("the picture has no pixels")
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, scaled(decoded)); err != nil {
+		return picture{}, err
+	}
+	return picture{base64.StdEncoding.EncodeToString(b.Bytes()), decoded.Bounds().Dx(), decoded.Bounds().Dy()}, nil
+}
+
+// scaled returns an image with at most the pixels that the largest picture has on the screen. A pixel of it is the mean of
+// the pixels that it stands for.
+func scaled(p image.Image) *image.RGBA {
+	const maxWidth, maxHeight = maxPictureColumns * cellWidth, maxPictureRows * cellWidth * 2
+	width, height := p.Bounds().Dx(), p.Bounds().Dy()
+	full := image.NewRGBA(image.Rect(0, 0, width, height))
+	draw.Draw(full, full.Rect, p, p.Bounds().Min, draw.Src)
+	w, h := width, height
+	if w > maxWidth {
+		w, h = maxWidth, max(1, height*maxWidth/width)
+	}
+	if h > maxHeight {
+		w, h = max(1, width*maxHeight/height), maxHeight
+	}
+	if w == width && h == height {
+		return full
+	}
+	small := image.NewRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w {
+			from := image.Rect(x*width/w, y*height/h, (x+1)*width/w, (y+1)*height/h)
+			small.SetRGBA(x, y, mean(full, from))
+		}
+	}
+	return small
+}
+
+// mean returns the mean of the pixels of a part of an image.
+func mean(p *image.RGBA, part image.Rectangle) color.RGBA {
+	var sum [4]int
+	for y := part.Min.Y; y < part.Max.Y; y++ {
+		row := p.Pix[p.PixOffset(part.Min.X, y):p.PixOffset(part.Max.X, y)]
+		for i, value := range row {
+			sum[i%4] += int(value)
+		}
+	}
+	n := part.Dx() * part.Dy()
+	return color.RGBA{uint8(sum[0] / n), uint8(sum[1] / n), uint8(sum[2] / n), uint8(sum[3] / n)}
+}
+
+// imageLines returns the lines of the images of a result: their types, and the pictures where the terminal can show them.
+func (t *transcript) imageLines(images []drawbridge.Image, pictures []picture) (lines []string) {
+	for i, image := range images {
+		lines = append(lines, t.paint(dimStyle, cut("  [Image: "+safetext.Line(image.MIMEType)+"]", t.width)))
+		if i < len(pictures) && pictures[i].code != "" && t.pictureRows >= 2 {
+			lines = append(lines, t.pictureLine(pictures[i]))
+		}
+	}
+	return lines
+}
+
+// pictureLine returns a picture. It is one element with a line break for each of its rows, because it must be printed at
+// once.
+func (t *transcript) pictureLine(p picture) string {
+	columns := max(1, min(t.width-2, maxPictureColumns, (p.width+cellWidth-1)/cellWidth))
+	rows := max(1, columns*p.height/p.width/2)
 	if limit := min(t.pictureRows, maxPictureRows); rows > limit {
 		rows = limit
-		columns = max(1, min(columns, rows*2*width/height))
+		columns = max(1, min(columns, rows*2*p.width/p.height))
 	}
-	code := base64.StdEncoding.EncodeToString(data)
 	var b strings.Builder
 	b.WriteString("  ")
 	if t.graphics == kittyGraphics {
-		writeKitty(&b, code, columns, rows)
+		writeKitty(&b, p.code, columns, rows)
 	} else {
-		fmt.Fprintf(&b, "\x1b]1337;File=inline=1;doNotMoveCursor=1;preserveAspectRatio=1;width=%d;height=%d:%s\x07", columns, rows, code)
+		fmt.Fprintf(&b, "\x1b]1337;File=inline=1;doNotMoveCursor=1;preserveAspectRatio=1;width=%d;height=%d:%s\x07", columns, rows, p.code)
 	}
-	return append(lines, b.String()+strings.Repeat("\n", rows-1))
+	return b.String() + strings.Repeat("\n", rows-1)
 }
 
 // writeKitty writes a picture in pieces, as the protocol demands. The cursor stays, and the terminal does not answer.
@@ -92,25 +183,4 @@ func writeKitty(b *strings.Builder, code string, columns, rows int) {
 		}
 		fmt.Fprintf(b, "\x1b_Gm=%d;%s\x1b\\", more, code[at:end])
 	}
-}
-
-// portable returns a picture as a PNG that this program has written, and its size in pixels. The bytes of a server do not
-// reach the decoder of the terminal.
-func portable(data []byte) (out []byte, width, height int, err error) {
-	c, _, err := image.DecodeConfig(bytes.NewReader(data))
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	if c.Width < 1 || c.Height < 1 || c.Width > maxPixels/c.Height {
-		return nil, 0, 0, errors.New("the picture is too large")
-	}
-	decoded, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, decoded); err != nil {
-		return nil, 0, 0, err
-	}
-	return b.Bytes(), c.Width, c.Height, nil
 }

@@ -2,7 +2,9 @@ package tui
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
+	"encoding/json"
 	"image"
 	"image/color"
 	"image/gif"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
 )
 
 func encoded(t *testing.T, width, height int) []byte {
@@ -25,6 +28,12 @@ func encoded(t *testing.T, width, height int) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// imageLines returns the lines of a result with one image.
+func imageLines(tr *transcript, image drawbridge.Image) []string {
+	result := &drawbridge.ToolResult{Images: []drawbridge.Image{image}}
+	return tr.imageLines(result.Images, tr.graphics.pictures(result))
 }
 
 func TestGraphicsOf(t *testing.T) {
@@ -43,13 +52,16 @@ func TestPicture(t *testing.T) {
 		protocol            graphics
 		width, height, rows int
 		size                string
+		sent                image.Point
 	}{
-		{kittyGraphics, 80, 80, 10, "c=10,r=5"}, {kittyGraphics, 4000, 500, 10, "c=60,r=3"}, {kittyGraphics, 100, 4000, 10, "c=1,r=10"},
-		{kittyGraphics, 3, 2, 10, "c=1,r=1"}, {itermGraphics, 80, 80, 10, "width=10;height=5"}, {kittyGraphics, 80, 80, 3, "c=6,r=3"},
+		{kittyGraphics, 80, 80, 10, "c=10,r=5", image.Pt(80, 80)}, {kittyGraphics, 4000, 500, 10, "c=60,r=3", image.Pt(480, 60)},
+		{kittyGraphics, 100, 4000, 10, "c=1,r=10", image.Pt(6, 240)}, {kittyGraphics, 3, 2, 10, "c=1,r=1", image.Pt(3, 2)},
+		{itermGraphics, 80, 80, 10, "width=10;height=5", image.Pt(80, 80)}, {kittyGraphics, 80, 80, 3, "c=6,r=3", image.Pt(80, 80)},
+		{kittyGraphics, 4000, 1, 10, "c=60,r=1", image.Pt(480, 1)}, {kittyGraphics, 1, 4000, 10, "c=1,r=10", image.Pt(1, 240)},
 	} {
 		tr := newTranscript(newMarkdown(painter{}, false), 80, nil)
 		tr.graphics, tr.pictureRows = row.protocol, row.rows
-		lines := tr.picture(drawbridge.Image{MIMEType: "image/gif", Data: encoded(t, row.width, row.height)})
+		lines := imageLines(tr, drawbridge.Image{MIMEType: "image/gif", Data: encoded(t, row.width, row.height)})
 		if len(lines) != 2 || !strings.Contains(lines[1], row.size) || ansi.StringWidth(strings.TrimRight(lines[1], "\n")) > 2 {
 			t.Errorf("%dx%d: %.80q, want %s", row.width, row.height, lines, row.size)
 			continue
@@ -64,7 +76,7 @@ func TestPicture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := png.DecodeConfig(bytes.NewReader(data)); err != nil || c.Width != row.width || c.Height != row.height {
+		if c, err := png.DecodeConfig(bytes.NewReader(data)); err != nil || image.Pt(c.Width, c.Height) != row.sent {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
@@ -72,7 +84,7 @@ func TestPicture(t *testing.T) {
 
 // TestPicturesThatAreNotShown has what stays a line of text.
 func TestPicturesThatAreNotShown(t *testing.T) {
-	large := encoded(t, 5000, 5000)
+	large := encoded(t, 2100, 2000)
 	good := encoded(t, 10, 10)
 	for name, row := range map[string]struct {
 		protocol graphics
@@ -82,10 +94,71 @@ func TestPicturesThatAreNotShown(t *testing.T) {
 		"no picture": {kittyGraphics, 10, []byte("\x1b_Ga=T;AAAA\x1b\\")}, "cut off": {kittyGraphics, 10, good[:len(good)-5]}} {
 		tr := newTranscript(newMarkdown(painter{}, false), 80, nil)
 		tr.graphics, tr.pictureRows = row.protocol, row.rows
-		lines := tr.picture(drawbridge.Image{MIMEType: "image/\x1b]0;x\x07gif", Data: row.data})
+		lines := imageLines(tr, drawbridge.Image{MIMEType: "image/\x1b]0;x\x07gif", Data: row.data})
 		if len(lines) != 1 || strings.ContainsRune(lines[0], '\x1b') {
 			t.Errorf("%s: %.80q", name, lines)
 		}
+	}
+}
+
+// TestPicturesOfAResult shows the first pictures of a result, made small, and names the others.
+func TestPicturesOfAResult(t *testing.T) {
+	content := []any{map[string]any{"type": "text", "text": "Six images."}}
+	for range 6 {
+		content = append(content, map[string]any{"type": "image", "mimeType": "image/gif", "data": encoded(t, 2000, 1500)})
+	}
+	raw, err := json.Marshal(map[string]any{"content": content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := &tools{call: func(context.Context, drawbridge.ToolCall, func(agent.CallUpdate)) (agent.CallOutcome, error) {
+		return agent.CallOutcome{Result: drawbridge.Result{Raw: raw}, Server: "srv", Tool: "tool"}, nil
+	}}
+	x := open(t, 80, 60, Options{Session: newSession(t, &script{answers: []answer{says("", call("c1", "fs__read", `{}`)), says("Done.")}}, box),
+		Terminal: Terminal{Env: []string{"TERM_PROGRAM=WezTerm"}}})
+	x.press("Read\r")
+	x.shows("Done.", "!working")
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	written := x.raw.String()
+	if named := strings.Count(written, "[Image: image/gif]"); named != 6 {
+		t.Errorf("%d images are named", named)
+	}
+	pictures := strings.Split(written, "\x1b]1337;File=")[1:]
+	if len(pictures) != maxPictures {
+		t.Errorf("%d pictures", len(pictures))
+	}
+	for _, p := range pictures {
+		_, code, _ := strings.Cut(p, ":")
+		code, _, _ = strings.Cut(code, "\x07")
+		data, err := base64.StdEncoding.DecodeString(code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := png.DecodeConfig(bytes.NewReader(data)); err != nil || c.Width != 320 || c.Height != 240 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+}
+
+// TestScaledPicture has the mean of the pixels that one pixel stands for, and a small picture as it is.
+func TestScaledPicture(t *testing.T) {
+	p := image.NewGray(image.Rect(5, 5, 965, 485))
+	for i := range p.Pix {
+		p.Pix[i] = byte(i%2) * 200 // columns of 0 and 200
+	}
+	got := scaled(p)
+	if got.Rect != image.Rect(0, 0, 480, 240) {
+		t.Fatalf("the size is %v", got.Rect)
+	}
+	for _, at := range []image.Point{{}, {479, 239}, {100, 7}} {
+		if c := got.RGBAAt(at.X, at.Y); c != (color.RGBA{100, 100, 100, 255}) {
+			t.Errorf("%v: %v", at, c)
+		}
+	}
+	p.Rect = image.Rect(0, 0, 3, 2)
+	if got := scaled(p); got.Rect != p.Rect || got.RGBAAt(1, 0) != (color.RGBA{200, 200, 200, 255}) {
+		t.Errorf("a small picture became %v", got.Rect)
 	}
 }
 

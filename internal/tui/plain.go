@@ -317,7 +317,7 @@ func (u *plainUI) takeEvents() {
 		case agent.RunFinished:
 			u.ended = u.ended || e.Agent == ""
 		}
-		u.print(u.t.handle(e.Event)...)
+		u.print(u.t.handle(e)...)
 		if e.Kind == agent.ServersAwaited {
 			u.print("Waiting for " + safetext.Line(e.Text) + ". Enter starts without them.")
 		}

@@ -236,12 +236,14 @@ type eventQueue struct {
 	closed  bool
 }
 
-// A shownEvent is an event with the state of the session after it, if that may have changed; or the end of a run.
+// A shownEvent is an event with the pictures of its result, and with the state of the session after it, if that may have
+// changed; or the end of a run.
 type shownEvent struct {
 	agent.Event
-	state *agent.Snapshot
-	end   bool
-	err   error
+	pictures []picture
+	state    *agent.Snapshot
+	end      bool
+	err      error
 }
 
 func newEventQueue() *eventQueue {

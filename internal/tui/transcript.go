@@ -59,7 +59,7 @@ func newTranscript(md *markdown, width int, now func() time.Time) *transcript {
 }
 
 // handle returns the lines that an event finishes.
-func (t *transcript) handle(e agent.Event) []string {
+func (t *transcript) handle(e shownEvent) []string {
 	switch e.Kind {
 	case agent.RunStarted:
 		if e.Agent != "" {
@@ -76,19 +76,19 @@ func (t *transcript) handle(e agent.Event) []string {
 			t.thinking = t.thinking[max(0, len(t.thinking)-maxThinking):]
 		}
 	case agent.ModelRetried:
-		return t.retried(e)
+		return t.retried(e.Event)
 	case agent.TurnFinished:
-		return t.turnFinished(e)
+		return t.turnFinished(e.Event)
 	case agent.ToolStarted:
 		lines := t.flush(e.Agent)
 		t.calls = append(t.calls, &liveCall{agent: e.Agent, call: *e.Call, began: t.now()})
 		return lines
 	case agent.ToolProgress:
-		if c := t.find(e); c != nil {
+		if c := t.find(e.Event); c != nil {
 			c.progress = e.Progress
 		}
 	case agent.ToolAsked:
-		if c := t.find(e); c != nil {
+		if c := t.find(e.Event); c != nil {
 			c.asked = true
 		}
 	case agent.ToolFinished:
@@ -98,7 +98,7 @@ func (t *transcript) handle(e agent.Event) []string {
 	case agent.Notice:
 		return append(t.flush(e.Agent), t.note(e.Text, e.Agent)...)
 	case agent.RunFinished:
-		return t.runFinished(e)
+		return t.runFinished(e.Event)
 	}
 	return nil
 }
@@ -187,9 +187,9 @@ func (t *transcript) note(text, path string) []string {
 }
 
 // finished returns the folded result of a call.
-func (t *transcript) finished(e agent.Event) []string {
+func (t *transcript) finished(e shownEvent) []string {
 	lines := t.flush(e.Agent)
-	c := t.find(e)
+	c := t.find(e.Event)
 	if c == nil { // a call that was refused
 		c = &liveCall{agent: e.Agent, call: *e.Call}
 	}
@@ -220,7 +220,11 @@ func (t *transcript) finished(e agent.Event) []string {
 	t.takePlan(c.call)
 	t.last = c
 	lines = append(lines, t.callLine(c, state, e.Elapsed))
-	return append(lines, t.folded(c, result)...)
+	lines = append(lines, t.folded(c, result)...)
+	if c.diff == "" {
+		lines = append(lines, t.imageLines(result.Images, e.pictures)...)
+	}
+	return lines
 }
 
 // callLine returns the line of a call with its state and time.
@@ -275,9 +279,6 @@ func (t *transcript) folded(c *liveCall, result *drawbridge.ToolResult) (lines [
 			}
 		}
 		lines = append(lines, t.paint(dimStyle, "  "+cut(first, t.width-4-len(more))+more))
-	}
-	for _, image := range result.Images {
-		lines = append(lines, t.picture(image)...)
 	}
 	return lines
 }
