@@ -120,7 +120,7 @@ func (h *sessionHolder) open(ctx context.Context, f agentFlags) (*agent.Session,
 }
 
 // leave closes a session.
-func (h *sessionHolder) leave(_ context.Context, s *agent.Session) {
+func (h *sessionHolder) leave(s *agent.Session) {
 	h.mu.Lock()
 	held, ok := h.held[s]
 	delete(h.held, s)

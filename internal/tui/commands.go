@@ -93,13 +93,13 @@ func findMore(ctx context.Context, o Options, name string) (Command, error) {
 	return Command{}, unknownCommand(name)
 }
 
-// isPrivate reports whether a text is a command whose arguments may be secret. It returns the command without them.
-func isPrivate(all []Command, text string) (shown string, private bool) {
+// withoutSecrets returns what may be shown and kept of an input: a command whose arguments may be secret loses them.
+func withoutSecrets(all []Command, text string) string {
 	name, _, ok := parseCommand(text)
 	if c, found := findCommand(all, name); ok && found && c.Private {
-		return "/" + name, true
+		return "/" + name
 	}
-	return text, false
+	return text
 }
 
 func (b *builtin) commands() []Command {
@@ -137,10 +137,10 @@ func (b *builtin) commands() []Command {
 
 const keysText = "| Key | Meaning |\n|---|---|\n" +
 	"| Enter | sends; while a run is going, queues |\n| Alt-Enter, Ctrl-J | new line |\n" +
-	"| Up, Down | earlier prompts |\n| Tab | completes commands and @files |\n| Ctrl-P | command palette |\n" +
+	"| Up, Down | earlier prompts |\n| Tab | completes commands, their arguments and @files |\n| Ctrl-P | command palette |\n" +
 	"| Shift-Tab | next permission mode |\n| Ctrl-T | plan and todo list |\n" +
-	"| Ctrl-O | shows the last call and its result in full |\n| Esc | closes, or cancels the run |\n" +
-	"| Ctrl-C | cancels the run; twice ends the program |\n| Ctrl-D | ends the program |\n"
+	"| Ctrl-O | shows the last call and its result in full |\n| Esc | closes, starts without the servers, or cancels |\n" +
+	"| Ctrl-C | cancels the run or the commands; twice ends the program |\n| Ctrl-D | ends the program |\n"
 
 var thinkingLevels = []string{string(drawbridge.ThinkingOff), string(drawbridge.ThinkingMinimal),
 	string(drawbridge.ThinkingLow), string(drawbridge.ThinkingMedium), string(drawbridge.ThinkingHigh),

@@ -197,7 +197,7 @@ func TestLeftSession(t *testing.T) {
 	shown := &atomic.Pointer[agent.Session]{}
 	x := open(t, 80, 24, Options{Session: first, Shown: shown, Commands: []Command{{Name: "resume",
 		Run: func(context.Context, string) (Output, error) {
-			return Output{Session: second, Text: "Resumed.", Left: func(_ context.Context, s *agent.Session) { left <- s }}, nil
+			return Output{Session: second, Text: "Resumed.", Left: func(s *agent.Session) { left <- s }}, nil
 		}}}})
 	x.press("hello\r")
 	x.shows("working", "One")

@@ -83,7 +83,7 @@ type Output struct {
 	// Session replaces the session that is shown, unless a run of that one goes on. Left, if it is not nil, is then called
 	// in a goroutine with the session that is not shown: the one that was left, or Session if it was refused.
 	Session *agent.Session
-	Left    func(ctx context.Context, left *agent.Session)
+	Left    func(left *agent.Session)
 	// Copy is put into the clipboard of the terminal.
 	Copy string
 	// Pane shows the plan and the todo list, or hides them. Questions shows the questions that wait. Quit ends Run.

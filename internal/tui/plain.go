@@ -193,8 +193,7 @@ func isCommand(line string) bool {
 }
 
 func (u *plainUI) submit(text string) {
-	kept, _ := isPrivate(u.commands, text)
-	u.failure(u.history.add(kept))
+	u.failure(u.history.add(withoutSecrets(u.commands, text)))
 	name, args, ok := parseCommand(text)
 	if !ok {
 		u.background(func() any {
@@ -276,7 +275,7 @@ func (u *plainUI) commandDone(msg commandMsg) {
 		}
 		if out.Left != nil {
 			u.background(func() any {
-				out.Left(u.ctx, left)
+				out.Left(left)
 				return nil
 			})
 		}

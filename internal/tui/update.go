@@ -219,7 +219,7 @@ func (m *model) enter() {
 
 // submit carries out a command, or makes the message of a prompt.
 func (m *model) submit(text string) {
-	shown, _ := isPrivate(m.commands, text)
+	shown := withoutSecrets(m.commands, text)
 	m.failure(m.history.add(shown))
 	m.print(m.promptLines(shown)...)
 	if name, args, ok := parseCommand(text); ok {
@@ -290,8 +290,8 @@ func (m *model) takeSession(out Output) bool {
 		m.t.todo, m.t.plan, m.t.last = nil, "", nil
 	}
 	if out.Left != nil {
-		m.host.background(func(ctx context.Context) tea.Msg {
-			out.Left(ctx, left)
+		m.host.background(func(context.Context) tea.Msg {
+			out.Left(left)
 			return nil
 		})
 	}
