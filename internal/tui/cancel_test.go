@@ -28,7 +28,7 @@ func TestCancelOfACommand(t *testing.T) {
 	x.press("again\r")
 	x.shows("waiting")
 	x.press("\x03")
-	x.shows("The run ended: cancelled", "!The wait was cancelled.")
+	x.shows("The run ended: cancelled", "!working", "!The wait was cancelled.")
 	x.press(" \x03") // the first cancels only the run
 	x.shows("The wait was cancelled.")
 	x.press(" \x03")
