@@ -2,12 +2,15 @@ package gateway
 
 import (
 	"encoding/json"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -183,4 +186,83 @@ func TestResourcesOfAWorkspace(t *testing.T) {
 		t.Errorf("the memory is %q, %v", text, err)
 	}
 	l.Deck().EndSession(reader)
+}
+
+// TestAnotherGatewayMountsTheWorkspace: to the workspace, the other gateway is an outside client.
+func TestAnotherGatewayMountsTheWorkspace(t *testing.T) {
+	l := openLibrary(t)
+	door := httptest.NewServer(l.Server().Handler())
+	t.Cleanup(func() { // after the other gateway has ended
+		door.CloseClientConnections()
+		door.Close()
+	})
+	other := library{open(t, Config{Servers: []config.Server{{ID: "notes", URL: door.URL + "/mcp"}}}), t}
+	loaded(t, other.Gateway)
+	other.does(other.Owner(), "notes__page_create", arguments{"title": "From afar", "text": "text\n"})
+	page := rawjson.Get(l.does(l.person(), "page_read", arguments{"page": "from-afar"}), "page")
+	if rawjson.GetString(page, "origin") != "agent-produced" || rawjson.GetString(page, "lifecycle") != "candidate" {
+		t.Errorf("the page is %s", page)
+	}
+	if _, err := other.call(other.Owner(), "notes__review_promote", arguments{"revision": rawjson.GetString(page, "revision")}); err == nil {
+		t.Error("the other gateway has promoted its page")
+	}
+}
+
+// TestFoldersOfMarkdown imports a folder, twice, and exports it unchanged.
+func TestFoldersOfMarkdown(t *testing.T) {
+	l := openLibrary(t)
+	from, to := filepath.Join(l.config.Dir, "notes"), filepath.Join(l.config.Dir, "export")
+	files := map[string]string{
+		"README.md":              "# Notes\r\n\r\nwith CRLF\r\n",
+		"Plan.md":                "---\ntags: [a]\n---\n\n# The plan\n\nSee [[other]].\n\n```\ncode\n\nmore\n```\n\n\nlast",
+		"guides/README.md":       "guide\n",
+		"guides/deep/Other.md":   "no end of line",
+		"guides/deep/empty.md":   "",
+		"guides/deep/Ünïcode.md": "ü\n",
+		"plan.MD":                "another plan\n",
+	}
+	for name, text := range files {
+		path := filepath.Join(from, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(from, "bad.md"), []byte("\xff"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := l.does(l.person(), "workspace_import", arguments{"path": from})
+	if string(rawjson.Get(done, "imported")) != "7" || !strings.Contains(string(rawjson.Get(done, "skipped")), "bad.md") {
+		t.Errorf("the import: %s", done)
+	}
+	again := l.does(l.person(), "workspace_import", arguments{"path": from})
+	if string(rawjson.Get(again, "imported")) != "0" || string(rawjson.Get(again, "known")) != "7" {
+		t.Errorf("the second import: %s", again)
+	}
+	page := rawjson.Get(l.does(l.person(), "page_read", arguments{"page": "other"}), "page")
+	if rawjson.GetString(page, "origin") != "imported" || rawjson.GetString(page, "lifecycle") != "draft" {
+		t.Errorf("the page is %s", page)
+	}
+	if links := string(rawjson.Get(l.does(l.person(), "page_links", arguments{"page": "other"}), "links", "backlinks")); !strings.Contains(links, "The plan") {
+		t.Errorf("the links to the page are %s", links)
+	}
+	l.does(l.person(), "workspace_export", arguments{"path": to})
+	for name, text := range files {
+		if got, err := os.ReadFile(filepath.Join(to, filepath.FromSlash(name))); err != nil || string(got) != text {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, text)
+		}
+	}
+	err := filepath.WalkDir(to, func(path string, e os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(to, path); err == nil && !e.IsDir() {
+			if _, ok := files[filepath.ToSlash(rel)]; !ok {
+				t.Errorf("the export has %s, too", rel)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
