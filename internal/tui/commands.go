@@ -95,8 +95,8 @@ func findMore(ctx context.Context, o Options, name string) (Command, error) {
 
 // withoutSecrets returns what may be shown and kept of an input: a command whose arguments may be secret loses them.
 func withoutSecrets(all []Command, text string) string {
-	name, _, ok := parseCommand(text)
-	if c, found := findCommand(all, name); ok && found && c.Private {
+	name, args, ok := parseCommand(text)
+	if c, found := findCommand(all, name); ok && found && c.Private != nil && c.Private(args) {
 		return "/" + name
 	}
 	return text

@@ -125,7 +125,7 @@ func TestSecret(t *testing.T) {
 	taken := make(chan string, 2)
 	asker, providers := NewAsker(), []string{"anthropic", "openai"}
 	x := open(t, 80, 24, Options{Session: newSession(t, &script{}, nil), HistoryFile: history, Asker: asker,
-		Commands: []Command{{Name: "login", Private: true, Run: func(ctx context.Context, _ string) (Output, error) {
+		Commands: []Command{{Name: "login", Private: func(args string) bool { return args != "anthropic" }, Run: func(ctx context.Context, _ string) (Output, error) {
 			question := "The key of " + providers[0]
 			providers = providers[1:]
 			secret, err := asker.Ask(ctx, CommandQuestion{Command: "/login", Kind: ReplySecret, Question: question})
@@ -141,7 +141,7 @@ func TestSecret(t *testing.T) {
 	if got := <-taken; got != "sk-hidden-and-pasted" {
 		t.Errorf("the secret is %q", got)
 	}
-	x.press("/login\r")
+	x.press("/login anthropic\r")
 	x.shows("The key of openai")
 	x.pass(time.Second)
 	x.press("sk-again\x1b")
@@ -150,7 +150,7 @@ func TestSecret(t *testing.T) {
 		t.Errorf("the secret is %q", got)
 	}
 	raw, err := os.ReadFile(history)
-	if diff := cmp.Diff("\"/login\"\n\"/login\"\n", string(raw)); err != nil || diff != "" {
+	if diff := cmp.Diff("\"/login\"\n\"/login anthropic\"\n", string(raw)); err != nil || diff != "" {
 		t.Errorf("%v, the input history (-want +got):\n%s", err, diff)
 	}
 	x.mu.Lock()

@@ -68,8 +68,9 @@ type Command struct {
 	Usage   string
 	// Complete returns the arguments that begin with a text; nil means that there is no completion.
 	Complete func(ctx context.Context, args string) []string
-	// Private is set if the arguments may be secret: they are neither shown again nor kept in the input history.
-	Private bool
+	// Private reports whether these arguments may be secret: then they are neither shown again nor kept in the input
+	// history. nil means that they never are.
+	Private func(args string) bool
 	// Run carries the command out. It runs in a goroutine of its own, until ctx ends.
 	Run func(ctx context.Context, args string) (Output, error)
 }
