@@ -44,7 +44,8 @@ func (c sessionCommands) all() []tui.Command {
 		{Name: "models-for", Aliases: []string{"scoped-models"}, Summary: "lists the models of a provider", Usage: "<provider>",
 			Complete: c.completeProviders, Run: c.modelsFor},
 		{Name: "jobs", Summary: "commands in the background: list, stop", Usage: "[verb]", Run: c.jobs},
-		{Name: "mcp", Summary: "servers: list, add, remove, test, auth, enable, disable and more", Usage: "[verb]", Run: c.mcp},
+		{Name: "mcp", Summary: "servers: list, add, remove, test, auth, enable, disable and more", Usage: "[verb]",
+			Private: mcpMayHaveSecrets, Run: c.mcp},
 		{Name: "tools", Summary: "tools: list, show NAME, search TEXT", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
 			if args == "" {
 				args = "list"
@@ -127,6 +128,29 @@ func fenced(text string) string {
 // mcpVerbs maps the verbs of /mcp that the command line has under another name.
 var mcpVerbs = map[string]string{"status": "list", "rm": "remove", "help": "--help", "tools": "list", "connect": "enable",
 	"disconnect": "disable"}
+
+// mcpMayHaveSecrets reports whether arguments of /mcp may have a secret. A server can be added with a token, a header,
+// a variable, an address or a command that has one, and --code takes one. A flag of a misspelt verb counts too.
+func mcpMayHaveSecrets(args string) bool {
+	words, err := admin.SplitWords(args)
+	if err != nil {
+		return true
+	}
+	if strings.HasPrefix(args, "-") && len(words) > 1 {
+		return true
+	}
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		if strings.Contains(word, "://") || value != "" || slices.Contains(secretFlags, name) {
+			return true
+		}
+	}
+	// What follows the name of the server is an address, a command or a flag.
+	return len(words) > 2 && (words[0] == "add" || slices.Contains(words, "--"))
+}
+
+// secretFlags are the flags of "drawbridge mcp" whose values may be secret.
+var secretFlags = []string{"--token", "--header", "-H", "--env", "-e", "--code"}
 
 // mcp runs "drawbridge mcp". What it changes is in use at once.
 func (c sessionCommands) mcp(ctx context.Context, args string) (tui.Output, error) {

@@ -84,7 +84,7 @@ var commandSteps = map[string][]commandStep{
 		{"/login openai", "drawbridge secret set OPENAI_API_KEY"}},
 	"logout": {{"/logout", "/logout expects: a provider (fake"}, {"/logout openai", "no key of openai is stored"}},
 	"mcp": {{"/mcp", "every"}, {"/mcp frobnicate", `/mcp: unrecognised action "frobnicate". /mcp expects: add (`},
-		{"/mcp status", "every"}, {"/mcp prompts every", "greet"}, {"/mcp help", "Manage, approve, test"}},
+		{"/mcp add --token typed-hunter2 --scope nowhere every", "project"}, {"/mcp status", "every"}, {"/mcp prompts every", "greet"}, {"/mcp help", "Manage, approve, test"}},
 	"clear":    {{"/clear", "The conversation is empty."}},
 	"reset":    {{"/reset", "still lists the earlier messages"}},
 	"resume":   {{"/resume", "/resume with the beginning of an ID"}, {"/resume zzz", "no session zzz was held"}},
@@ -145,7 +145,7 @@ func TestSeedCommands(t *testing.T) {
 		t.Errorf("shared: %q, %v", shared, err)
 	}
 	prompts, err := os.ReadFile(filepath.Join(dir, "home", ".local", "state", "drawbridge", "sessions", "prompts"))
-	if err != nil || strings.Contains(string(prompts), "sk-typed") || !strings.Contains(string(prompts), `"/login"`) {
+	if err != nil || strings.Contains(string(prompts), "typed") || !strings.Contains(string(prompts), `"/login"`) {
 		t.Errorf("the input history: %q, %v", prompts, err)
 	}
 	c = atTerminal(t, dir, "-i", "--plain")
