@@ -192,19 +192,35 @@ func (g *Shared) auditRecorder() deck.AuditRecorder {
 	return g.audit
 }
 
-// registerSecrets registers the values that the audit must redact. One is the token of the HTTP endpoint. The others
-// are the values of those variables and headers of servers whose names indicate a secret.
+// registerSecrets registers the values that the audit must redact.
 func (g *Gateway) registerSecrets() {
-	known := g.shared.vault.Known()
-	known.Note(g.config.Token)
-	for _, row := range g.set.Mountable() {
+	g.shared.vault.Known().Note(append(ServerSecrets(g.set.Mountable()), g.config.Token)...)
+}
+
+// ServerSecrets returns the values in rows of servers that must not be shown: those of variables and headers whose names
+// indicate a secret, and those of sign-ins.
+func ServerSecrets(rows []config.Server) (values []string) {
+	for _, row := range rows {
 		for _, p := range slices.Concat(row.Env, row.Headers) {
 			if audit.IsSecretName(p.Name) {
 				_, credential, _ := strings.Cut(p.Value, " ") // the part after "Bearer "
-				known.Note(p.Value, credential)
+				values = append(values, p.Value, credential)
 			}
 		}
+		if auth := row.Auth; auth != nil {
+			values = append(values, auth.ClientSecret, auth.PrivateKey, auth.IDPClientSecret, auth.IDToken)
+		}
 	}
+	return values
+}
+
+// EndpointToken returns the token of the HTTP endpoint: that of the configuration, or the one in the token_file of the
+// settings; empty if there is none. The error is that of Open if the file cannot be read.
+func EndpointToken(c Config, s config.Settings) (string, error) {
+	if c.Token != "" || s.TokenFile == "" {
+		return c.Token, nil
+	}
+	return readSecretFile("token", s.TokenFile)
 }
 
 // closeAudit closes the audit. It waits until the spooled records are in the store, but not longer than

@@ -268,9 +268,7 @@ func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, confi
 	if len(c.OAuth.Issuers) == 0 {
 		c.OAuth = set.Settings.OAuth
 	}
-	if c.Token == "" && set.Settings.TokenFile != "" {
-		c.Token, err = readSecretFile("token", set.Settings.TokenFile)
-	}
+	c.Token, err = EndpointToken(c, set.Settings)
 	return c, set, err
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
@@ -41,10 +40,8 @@ func newReportRedactor(set config.Configuration, environ []string, vault *secret
 		r.addText(row.URL)
 	}
 	r.addStrings(reflect.ValueOf(set.Settings))
-	for _, variable := range environ {
-		if name, value, _ := strings.Cut(variable, "="); audit.IsSecretName(name) {
-			r.addText(value)
-		}
+	for _, value := range secretVariables(environ) {
+		r.addText(value)
 	}
 	if vault != nil {
 		all, _ := vault.List() // a value that cannot be read is not in any text either

@@ -13,7 +13,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
-	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 )
 
@@ -233,22 +232,13 @@ func (c sessionCommands) identity() agent.Identity {
 	return agent.Identity{Session: state.Session, Mode: state.Mode}
 }
 
-// redact removes what looks like a secret from a text: the stored secrets, the values of variables with the names of
-// secrets, and texts in the form of one.
-func (c sessionCommands) redact(text string) string {
-	known := &secrets.KnownSecrets{}
-	for _, variable := range c.a.Environ {
-		if name, value, _ := strings.Cut(variable, "="); audit.IsSecretName(name) {
-			known.Note(value)
-		}
+// redact removes what looks like a secret from a text: the known secrets, and texts in the form of one. The error means
+// that the known secrets could not be read.
+func (c sessionCommands) redact(ctx context.Context, text string) (string, error) {
+	known, err := c.a.adminService().KnownSecrets(ctx)
+	if err != nil {
+		return "", err
 	}
-	if all, err := c.a.adminService().Secrets(); err == nil {
-		for _, s := range all.Secrets {
-			if value, ok := c.a.vaultSecrets().Lookup(s.Name); ok {
-				known.Note(value)
-			}
-		}
-	}
-	rules := audit.RedactionRules{KnownSecrets: known.All}
-	return rules.RedactText(text)
+	rules := audit.RedactionRules{KnownSecrets: func() []string { return known }}
+	return rules.RedactText(text), nil
 }

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -163,6 +164,48 @@ func (c *terminal) types(line string) {
 		c.t.Fatal(err)
 	}
 	c.see(line)
+}
+
+// TestShare writes a conversation without the secrets of a server's row, and writes nothing if not all secrets can be
+// read.
+func TestShare(t *testing.T) {
+	dir := t.TempDir()
+	home := filepath.Join(dir, "home")
+	agentHome(t, home)
+	path := filepath.Join(home, ".config", "drawbridge", "mcp.json")
+	rows, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows = []byte(strings.Replace(string(rows), `"env": {`, `"env": {"API_KEY": "plain words of a row", `, 1))
+	if err := os.WriteFile(path, rows, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := atTerminal(t, dir, "-i", "--plain", "these are plain words of a row")
+	c.see("Ready.")
+	c.types("/share one.md")
+	c.see("Nothing was sent.")
+	shared, err := os.ReadFile(filepath.Join(dir, "project", "one.md"))
+	if err != nil || strings.Contains(string(shared), "plain words") || !strings.Contains(string(shared), "these are") {
+		t.Errorf("shared: %q, %v", shared, err)
+	}
+	settings, err := os.OpenFile(filepath.Join(home, ".config", "drawbridge", "drawbridge.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(settings, "[serve]\ntoken_file = %q\n", filepath.Join(dir, "absent"))
+	if err := errors.Join(err, settings.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c.types("/share two.md")
+	c.see("nothing was written")
+	if _, err := os.Stat(filepath.Join(dir, "project", "two.md")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a text with unknown secrets was written: %v", err)
+	}
+	c.types("/quit")
+	if screen, code := c.ends(); code != 0 {
+		t.Errorf("%d %s", code, screen)
+	}
 }
 
 // TestResumeInPlace goes from one session to a new one and back. Each session is locked while it is shown, and free

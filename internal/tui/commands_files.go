@@ -26,7 +26,10 @@ func (b *builtin) share(ctx context.Context, args string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	out, err := b.writeFile("share", args, "share-", b.o.Redact(text))
+	if text, err = b.o.Redact(ctx, text); err != nil {
+		return Output{}, fmt.Errorf("/share: nothing was written, because the secrets to replace are not known: %w", err)
+	}
+	out, err := b.writeFile("share", args, "share-", text)
 	if err == nil {
 		out.Text += "\n\nNothing was sent. What looks like a secret was replaced; read the file before you pass it on."
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -220,8 +221,13 @@ func TestLeftSession(t *testing.T) {
 // TestShare writes the conversation without secrets.
 func TestShare(t *testing.T) {
 	dir := t.TempDir()
-	x := open(t, 80, 24, Options{Session: newSession(t, &script{answers: []answer{says("It is SECRET.")}}, nil), Dir: dir,
-		Redact: func(text string) string { return strings.ReplaceAll(text, "SECRET", "[redacted]") }})
+	x := open(t, 80, 24, Options{Session: newSession(t, &script{answers: []answer{says("It is SECRET."), says("It is UNREADABLE.")}}, nil), Dir: dir,
+		Redact: func(_ context.Context, text string) (string, error) {
+			if strings.Contains(text, "UNREADABLE") {
+				return text, errors.New("the vault is locked")
+			}
+			return strings.ReplaceAll(text, "SECRET", "[redacted]"), nil
+		}})
 	x.press("one\r")
 	x.shows("It is SECRET.", "!working")
 	x.press("/share out.md\r")
@@ -229,5 +235,12 @@ func TestShare(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(dir, "out.md"))
 	if diff := cmp.Diff("## Prompt\n\none\n\n## Answer\n\nIt is [redacted].\n\n", string(raw)); err != nil || diff != "" {
 		t.Errorf("%v, shared (-want +got):\n%s", err, diff)
+	}
+	x.press("two\r")
+	x.shows("It is UNREADABLE.", "!working")
+	x.press("/share more.md\r")
+	x.shows("nothing was written")
+	if _, err := os.Stat(filepath.Join(dir, "more.md")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a text with unknown secrets was written: %v", err)
 	}
 }

@@ -33,8 +33,9 @@ type Options struct {
 	Asker *Asker
 	// First is a prompt that is sent at the start; empty means that the person begins.
 	First string
-	// Redact removes what looks like a secret from the text that /share writes; nil means that there is no such command.
-	Redact func(text string) string
+	// Redact removes what looks like a secret from the text that /share writes, which writes nothing after an error; nil
+	// means that there is no such command.
+	Redact func(ctx context.Context, text string) (string, error)
 	// Prompt makes the message of a prompt, such as one with the images that it names; nil means a message of one text.
 	Prompt func(ctx context.Context, text string) ([]drawbridge.MessagePart, error)
 	// Now returns the time; nil means the system's clock.
