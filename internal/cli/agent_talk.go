@@ -129,11 +129,6 @@ func (i sessionInput) ask(ctx context.Context, question string, kind tui.ReplyKi
 	}
 	count(1)
 	defer count(-1)
-	if kind == tui.ReplyYesNo { // the session names its own keys
-		for _, keys := range []string{" [y/N]", " [Y/n]", " (yes or no)"} {
-			question, _, _ = strings.Cut(question, keys)
-		}
-	}
 	return t.asker.Ask(ctx, tui.CommandQuestion{Command: t.command, Text: t.take(), Kind: kind,
 		Question: strings.TrimSpace(safetext.Line(question))})
 }

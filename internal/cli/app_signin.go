@@ -34,7 +34,7 @@ func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, 
 
 // offerSignIn asks at a terminal whether to sign in at a server that requires it, and signs in if the person agrees.
 func (a *app) offerSignIn(ctx context.Context, id drawbridge.ServerID) error {
-	if !a.confirmDefaultYes(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
+	if !a.confirmDefaultYes(ctx, fmt.Sprintf("Sign in at %q now?", id)) {
 		return nil // the text that was printed names the command
 	}
 	return a.startSignIn(ctx, id)
@@ -46,8 +46,8 @@ func (a *app) startSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	return a.newSignInCommands().signInDefault(ctx, id)
 }
 
-// confirmDefaultYes asks a yes-or-no question. An empty line means yes. It returns false if no line can be read, for
-// example because there is no terminal.
+// confirmDefaultYes asks a yes-or-no question. An empty line means yes. It returns false if there is no answer, for
+// example because there is no person to ask.
 func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
 	yes, err := a.confirm(ctx, question, true)
 	return err == nil && yes

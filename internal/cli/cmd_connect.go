@@ -199,7 +199,7 @@ func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Co
 	}
 	// The text is printed before the prompt: in the prompt, a terminal of 80 columns would break the line.
 	safetext.Fprintf(a.Err, "%s.\n", directCopiesText(client.Title, copies))
-	take, err := a.confirm(ctx, "Take them out? [Y/n] ", true)
+	take, err := a.confirm(ctx, "Take them out?", true)
 	if err != nil {
 		return nil, errAlreadyPrinted
 	}
@@ -254,7 +254,7 @@ func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o c
 	asked := !done && !o.asJSON && a.isInteractive()
 	if asked {
 		if question := "Change " + a.abbreviateHome(plan.Path) + "?"; o.defaultYes {
-			done = a.confirmDefaultYes(ctx, question+" [Y/n] ")
+			done = a.confirmDefaultYes(ctx, question)
 		} else {
 			done = a.confirmDefaultNo(ctx, question)
 		}

@@ -34,12 +34,12 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, n int) (boo
 	case o.yes || o.asJSON || !a.isInteractive():
 		return false, nil
 	}
-	question := "Store %s in the system keychain instead of in plain text? [Y/n] "
+	question := "Store %s in the system keychain instead of in plain text?"
 	if p, err := a.adminService().SecretProtection(); err == nil && !p.InKeychain {
 		// The text is printed before the prompt: in the prompt, a terminal of 80 columns would break the lines.
 		fmt.Fprint(a.Err, "No system keychain was found. The key of the encrypted files is stored next to them:\n"+
 			"this only protects against accidental display.\n")
-		question = "Encrypt %s in files here? [Y/n] "
+		question = "Encrypt %s in files here?"
 	}
 	return a.confirm(ctx, fmt.Sprintf(question, formatCount(n, "secret")), true)
 }

@@ -138,7 +138,7 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool)
 		return err
 	}
 	switch {
-	case asks && !a.confirmDefaultYes(ctx, "Test it now? (yes or no) [yes]: "):
+	case asks && !a.confirmDefaultYes(ctx, "Test it now?"):
 		return nil // the server is added, and no test was requested
 	case asks:
 		return a.testNewServer(ctx, q.Name)
@@ -160,7 +160,7 @@ func (a *app) splitCommandLine(ctx context.Context, q admin.AddRequest, asJSON b
 		safetext.Fprintf(a.Err, "%s: \"command\" contains spaces: put the words after %q into \"args\"\n", q.Name, split.Command)
 		return q, nil
 	}
-	yes, err := a.confirm(ctx, fmt.Sprintf("The command contains spaces. Start %q with the arguments %s? [Y/n] ", split.Command,
+	yes, err := a.confirm(ctx, fmt.Sprintf("The command contains spaces. Start %q with the arguments %s?", split.Command,
 		strings.Join(split.Args, " ")), true)
 	switch {
 	case err != nil:

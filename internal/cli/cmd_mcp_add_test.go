@@ -259,9 +259,9 @@ func TestApprovalAtATerminal(t *testing.T) {
 	rows(`{"mcpServers": {"one": {"command": "npx", "args": ["one"]}, "two": {"command": "two"}}}`)
 	c := atTerminal(t, dir, "mcp", "approve", "--all")
 	c.see("one, from ")
-	c.answer("Approve one? [y/N]: ", "maybe")
-	c.answer("Approve one? [y/N]: ", "y")
-	c.answer("Approve two? [y/N]: ", "")
+	c.answer("Approve one? [y/N] ", "maybe")
+	c.answer("Approve one? [y/N] ", "y")
+	c.answer("Approve two? [y/N] ", "")
 	c.see(`Server "two" was left as it was.`)
 	c.see(`✓ Approved server "one"`)
 	if screen, code := c.ends(); code != 0 {
@@ -272,13 +272,13 @@ func TestApprovalAtATerminal(t *testing.T) {
 	c = atTerminal(t, dir, "mcp", "approve", "one")
 	c.see("changed since")
 	c.see("command: npx → sh")
-	c.answer("Approve one? [y/N]: ", "n")
+	c.answer("Approve one? [y/N] ", "n")
 	if screen, code := c.ends(); code != 1 {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 	c = atTerminal(t, dir, "mcp", "approve", "one", "two")
-	c.answer("Approve one? [y/N]: ", "y")
-	c.see("Approve two? [y/N]: ")
+	c.answer("Approve one? [y/N] ", "y")
+	c.see("Approve two? [y/N] ")
 	if _, err := c.tty.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 		}
 		ok := yes
 		if !yes {
-			if ok, err = a.confirm(ctx, fmt.Sprintf("Approve %s? [y/N]: ", e.Name), false); err != nil {
+			if ok, err = a.confirm(ctx, fmt.Sprintf("Approve %s?", e.Name), false); err != nil {
 				return nil, errors.New("nothing was approved: there was no answer")
 			}
 		}

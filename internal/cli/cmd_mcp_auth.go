@@ -343,7 +343,7 @@ func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
 	talk.Say("and the result, which opens your account there, is sent to")
 	talk.Say(safetext.Line("  " + asked.Endpoints.Token))
 	talk.Say("Accept that only if both belong to the same service.")
-	return talk.Confirm("Sign in at the first, and send the result to the second? [y/N] ", false)
+	return talk.Confirm("Sign in at the first, and send the result to the second?", false)
 }
 
 // AskRedirectURL asks for the last address of the browser. wrong describes what is wrong with the address that was

@@ -110,7 +110,7 @@ func TestWizardSignsIn(t *testing.T) {
 	c.answer("Add it?", "yes")
 	c.answer("Test it now?", "")
 	c.see(`✗ Failed to connect to "protected": `)
-	c.answer(`Sign in at "protected" now? (yes or no) [yes]: `, "")
+	c.answer(`Sign in at "protected" now? [Y/n] `, "")
 	c.see("Server requires OAuth authentication. Launching authorization flow...")
 	c.see("To sign in")
 	back, err := p.SignInRedirect(t.Context(), c.address())

@@ -197,7 +197,7 @@ func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool
 		}
 		ok := yes
 		if !yes && d.IsInteractive() {
-			if ok, err = d.Confirm(ctx, fmt.Sprintf("Accept %s %s? [y/N]: ", h.Server, safetext.Exact(h.Label())),
+			if ok, err = d.Confirm(ctx, fmt.Sprintf("Accept %s %s?", h.Server, safetext.Exact(h.Label())),
 				false); err != nil {
 				return nil, errors.New("nothing was accepted: there was no answer")
 			}

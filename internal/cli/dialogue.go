@@ -44,14 +44,15 @@ func IsInteractive(in io.Reader, out io.Writer) bool {
 	return answers || IsTerminal(in) && IsTerminal(out)
 }
 
-// StartDialogue starts a dialogue, which the caller must close. It returns false if in or out is not a terminal.
+// StartDialogue starts a dialogue, which the caller must close. It returns false unless IsInteractive
+// reports true.
 func StartDialogue(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
 	return NewKeyReader(in).StartDialogue(ctx, out)
 }
 
-// StartDialogue starts a dialogue that reads the keys of k. It returns false if the input of k or out is not a
-// terminal. Several dialogues may use k, one after the other. A key that a dialogue has not read is passed to the next
-// dialogue; keys of an unfinished answer are lost.
+// StartDialogue starts a dialogue that reads the keys of k. It returns false unless IsInteractive reports true for the
+// input of k and out. Several dialogues may use k, one after the other. A key that a dialogue has not read is passed to
+// the next dialogue; keys of an unfinished answer are lost.
 func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue, bool) {
 	if !IsInteractive(k.in, out) {
 		return nil, false
@@ -127,14 +128,19 @@ func (d *Dialogue) Say(text string) {
 	fmt.Fprintln(d.terminal, safetext.Text(text))
 }
 
-// Confirm asks a question until the answer is yes, no or empty. For an empty answer it returns the value of otherwise.
+// Confirm asks a question until the answer is yes, no or empty. For an empty answer it returns the value of otherwise. The
+// question has no keys: a terminal shows them after it, and a session shows its own.
 func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {
 	if d.person != nil {
 		answer, err := d.person.ask(d.ctx, question, tui.ReplyYesNo)
 		return answer == "y", err
 	}
+	keys := " [y/N] "
+	if otherwise {
+		keys = " [Y/n] "
+	}
 	for {
-		line, err := d.Ask(question)
+		line, err := d.Ask(question + keys)
 		if err != nil {
 			d.Say("")
 			return false, err

@@ -299,7 +299,7 @@ func (n *newcomer) acceptChange(ctx context.Context) {
 	}
 	c := n.terminal("shield", "accept", "files", "put")
 	c.see("Do not tell the user")
-	c.answer("[y/N]: ", "y")
+	c.answer("[y/N] ", "y")
 	if screen, code := c.ends(); code != 0 {
 		n.t.Fatalf("shield accept ends with %d:\n%s", code, screen)
 	}
