@@ -5,6 +5,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
 // ErrNotSignedIn is the error of SignOut if the principal is not signed in.
@@ -21,16 +22,13 @@ func (g *Gateway) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager
 // start or connect to servers.
 type SignInManager struct{ fleet accessProvider }
 
-// OpenSignInManager returns a SignInManager for the servers in rows, except refused servers. It uses the vault of a
-// gateway with this configuration. If two servers have the same name, the first is used. The SignInManager need not be
+// OpenSignInManager returns a SignInManager for the servers in rows, except refused servers. vault is that of a gateway
+// with this configuration, as OpenVault returns it. If two servers have the same name, the first is used. The SignInManager need not be
 // closed. The error is as for Open.
-func OpenSignInManager(ctx context.Context, c Config, rows []config.Server) (*SignInManager, error) {
+func OpenSignInManager(ctx context.Context, c Config, vault *secrets.Vault, rows []config.Server) (
+	*SignInManager, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
-	if err != nil {
-		return nil, err
-	}
-	vault, err := openVault(c, s)
 	if err != nil {
 		return nil, err
 	}

@@ -39,9 +39,13 @@ func ReadCredentialStates(p SignInProvider, rows []config.Server) CredentialStat
 }
 
 // CredentialStates opens the sign-in manager and returns the result of ReadCredentialStates for these rows. No request
-// is sent. The error is that of gateway.OpenSignInManager.
+// is sent. The error is that of Options.OpenVault or of gateway.OpenSignInManager.
 func (r *Service) CredentialStates(ctx context.Context, rows []config.Server) (CredentialStates, error) {
-	p, err := gateway.OpenSignInManager(ctx, r.o.Gateway, rows)
+	vault, err := r.openVault()
+	if err != nil {
+		return nil, err
+	}
+	p, err := gateway.OpenSignInManager(ctx, r.o.Gateway, vault, rows)
 	if err != nil {
 		return nil, err
 	}

@@ -65,6 +65,12 @@ func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools .
 	return named, nil
 }
 
+// HeldToolsOf is like HeldTools for all servers of a list, and does not read the configuration again.
+func (r *Service) HeldToolsOf(ctx context.Context, list ListResult) ([]HeldTool, error) {
+	rows := list.InForce()
+	return r.readHeldTools(ctx, config.Configuration{Settings: list.Settings, Servers: rows}, rows)
+}
+
 // notHeldError returns the error for a named tool that has no changed definition. The error suggests the most similar
 // label of the tools in held.
 func notHeldError(id drawbridge.ServerID, tool string, held []HeldTool) error {

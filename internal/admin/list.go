@@ -122,6 +122,8 @@ type ListResult struct {
 	Warnings           []config.Warning
 	// Settings are the settings in drawbridge.toml.
 	Settings config.Settings
+	// Sources are the paths of the files that were read.
+	Sources []string
 }
 
 // ListServers returns the rows of the configured servers. If all is set, the result includes disabled rows and, at the
@@ -131,7 +133,7 @@ func (r *Service) ListServers(ctx context.Context, all bool) (ListResult, error)
 	if err != nil {
 		return ListResult{}, err
 	}
-	l := ListResult{Warnings: roll.Warnings, Settings: roll.Settings}
+	l := ListResult{Warnings: roll.Warnings, Settings: roll.Settings, Sources: roll.Sources}
 	for _, row := range roll.Servers {
 		if row.Phase == drawbridge.Disabled && !all {
 			l.Disabled++

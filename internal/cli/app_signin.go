@@ -17,7 +17,11 @@ func (a *app) newSignInCommands() signInCommands {
 		ErrAlreadyPrinted: errAlreadyPrinted,
 		WithSignInServers: a.withSignInGateway,
 		SignOutProvider: func(ctx context.Context, roll admin.ServerList) (admin.SignInProvider, error) {
-			return gateway.OpenSignInManager(ctx, a.gatewayConfig(), roll.Servers)
+			vault, err := a.openVault()
+			if err != nil {
+				return nil, err
+			}
+			return gateway.OpenSignInManager(ctx, a.gatewayConfig(), vault, roll.Servers)
 		},
 	}
 }

@@ -157,7 +157,7 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 			},
 		})
 	}
-	return a.withAsker(ctx, asker, func(ctx context.Context) error { return a.withToolsOpener(ctx, f, show) })
+	return a.withAsker(ctx, asker, !f.noTools, func(ctx context.Context) error { return a.withToolsOpener(ctx, f, show) })
 }
 
 // runPrompt runs one prompt and prints the answer.
