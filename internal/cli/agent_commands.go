@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,9 @@ type sessionCommands struct {
 
 // all returns the commands. Those that pass on to the command line do what it does.
 func (c sessionCommands) all() []tui.Command {
-	passOn := func(name, summary, usage string, words ...string) tui.Command {
+	passOn := func(name, summary, usage, verb string) tui.Command { // verb is that of a command without arguments
 		return tui.Command{Name: name, Summary: summary, Usage: usage, Run: func(ctx context.Context, args string) (tui.Output, error) {
-			return c.a.passOn(ctx, name, args, words...)
+			return c.passOn(ctx, name, cmp.Or(args, verb), name)
 		}}
 	}
 	return []tui.Command{
@@ -46,41 +47,31 @@ func (c sessionCommands) all() []tui.Command {
 		{Name: "jobs", Summary: "commands in the background: list, stop", Usage: "[verb]", Run: c.jobs},
 		{Name: "mcp", Summary: "servers: list, add, remove, test, auth, enable, disable and more", Usage: "[verb]",
 			Private: mcpMayHaveSecrets, Run: c.mcp},
-		{Name: "tools", Summary: "tools: list, show NAME, search TEXT", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
-			if args == "" {
-				args = "list"
-			}
-			return c.a.passOn(ctx, "tools", args, "tools")
-		}},
-		passOn("models", "lists the models", "[provider]", "models"),
-		passOn("undo", "takes back what Drawbridge's own tools did to files", "[--list]", "undo"),
-		passOn("ask", "calls that wait for an approval, and grants", "[verb]", "ask"),
-		passOn("policy", "rules: check, explain", "[verb]", "policy"),
-		passOn("doctor", "looks for problems", "", "doctor"),
-		{Name: "shield", Summary: "definitions that changed: held, accept, reject", Usage: "[verb]", Run: func(ctx context.Context, args string) (tui.Output, error) {
-			if args == "" {
-				args = "held"
-			}
-			return c.a.passOn(ctx, "shield", args, "shield")
-		}},
+		passOn("tools", "tools: list, show NAME, search TEXT", "[verb]", "list"),
+		passOn("models", "lists the models", "[provider]", ""),
+		passOn("undo", "takes back what Drawbridge's own tools did to files", "[--list]", ""),
+		passOn("ask", "calls that wait for an approval, and grants", "[verb]", ""),
+		passOn("policy", "rules: check, explain", "[verb]", ""),
+		passOn("doctor", "looks for problems", "", ""),
+		passOn("shield", "definitions that changed: held, accept, reject", "[verb]", "held"),
 	}
 }
 
 // passOn runs a command of the command line with the arguments of a slash command. The verb must be one of the command.
-func (a *app) passOn(ctx context.Context, name, args string, words ...string) (tui.Output, error) {
+func (c sessionCommands) passOn(ctx context.Context, name, args, command string) (tui.Output, error) {
 	given, err := admin.SplitWords(args)
 	if err != nil {
 		return tui.Output{}, fmt.Errorf("/%s: %w", name, err)
 	}
-	if err := a.checkVerb(name, words, given); err != nil {
+	if err := c.a.checkVerb(name, command, given); err != nil {
 		return tui.Output{}, err
 	}
-	return a.runSubcommand(ctx, append(words[:len(words):len(words)], given...)...), nil
+	return c.runSubcommand(ctx, append([]string{command}, given...)...), nil
 }
 
 // checkVerb returns an error if the first argument of a command with verbs is not a verb. The error lists the verbs.
-func (a *app) checkVerb(name string, words, given []string) error {
-	cmd, _, err := NewRootCommand(a.Process).Find(words)
+func (a *app) checkVerb(name, command string, given []string) error {
+	cmd, _, err := NewRootCommand(a.Process).Find([]string{command})
 	if err != nil || !cmd.HasAvailableSubCommands() || len(given) == 0 || strings.HasPrefix(given[0], "-") {
 		return nil
 	}
@@ -102,18 +93,22 @@ func badVerb(name, verb string, verbs ...string) error {
 }
 
 // runSubcommand runs a command of the command line with the persistent flags of this one, and returns its output as a
-// block.
-func (a *app) runSubcommand(ctx context.Context, args ...string) tui.Output {
-	talk := &sessionTalk{command: "/" + strings.Join(args[:min(len(args), 2)], " ")}
-	code := a.runInSession(ctx, talk, args)
-	text := strings.TrimRight(talk.take(), "\n")
-	if text == "" && code == exitOK {
-		return tui.Output{}
+// block. The session then uses what the command changed.
+func (c sessionCommands) runSubcommand(ctx context.Context, args ...string) tui.Output {
+	c.a.session.commands.Add(1)
+	defer c.a.session.commands.Add(-1)
+	tools := c.h.current().tools
+	talk := &sessionTalk{asker: c.a.session.asker, command: "/" + strings.Join(args[:min(len(args), 2)], " "),
+		reloads: tools != nil && tools.local != nil, vault: c.a.vault}
+	code := c.a.runInSession(ctx, talk, args)
+	text := talk.finish(code)
+	if text != "" {
+		text = fenced(text)
 	}
-	if text == "" && code != exitOK {
-		text = fmt.Sprintf("exit code %d", code)
+	if note := c.refresh(ctx, args, code); note != "" {
+		text = strings.TrimPrefix(text+"\n\n"+note, "\n\n")
 	}
-	return tui.Output{Text: fenced(text)}
+	return tui.Output{Text: text}
 }
 
 // fenced returns a text as a block of Markdown that shows it as it is.
@@ -164,21 +159,24 @@ func (c sessionCommands) mcp(ctx context.Context, args string) (tui.Output, erro
 	if verb == "reload" {
 		return c.reload(ctx, "")
 	}
-	return c.a.passOn(ctx, "mcp", verb+" "+rest, "mcp")
+	return c.passOn(ctx, "mcp", verb+" "+rest, "mcp")
 }
 
 // reload reads the configuration again.
 func (c sessionCommands) reload(ctx context.Context, _ string) (tui.Output, error) {
-	tools := c.h.current().tools
-	if tools == nil {
-		return tui.Output{}, errNoTools
+	tools, err := c.h.current().toolsOrError()
+	if err != nil {
+		return tui.Output{}, err
 	}
 	text, err := tools.reload(ctx)
 	return tui.Output{Text: text}, err
 }
 
-// errNoTools is the error of commands that need the tools of a session.
-var errNoTools = errors.New("this session has no tools (--no-tools)")
+// errNoTools and errClosed are the errors of commands that need the tools of a session.
+var (
+	errNoTools = errors.New("this session has no tools (--no-tools)")
+	errClosed  = errors.New("the session is closed: /new begins another")
+)
 
 // setMode shows or sets the permission mode.
 func (c sessionCommands) setMode(ctx context.Context, args string) (tui.Output, error) {

@@ -32,9 +32,9 @@ func (c sessionCommands) jobs(ctx context.Context, args string) (tui.Output, err
 // callOwn calls one of Drawbridge's own tools for the person, who chose exactly this call: only a rule can require a
 // further answer. The call goes the way of all calls of the session.
 func (c sessionCommands) callOwn(ctx context.Context, tool drawbridge.CardName, input map[string]string) (tui.Output, error) {
-	tools := c.h.current().tools
-	if tools == nil {
-		return tui.Output{}, errNoTools
+	tools, err := c.h.current().toolsOrError()
+	if err != nil {
+		return tui.Output{}, err
 	}
 	arguments, err := json.Marshal(input)
 	if err != nil {

@@ -22,7 +22,9 @@ func (c sessionCommands) setModel(ctx context.Context, name string) (tui.Output,
 			return tui.Output{}, err
 		}
 		defer models.Close()
-		m, err := models.Find(ctx, name)
+		f := c.h.flags
+		f.model = name
+		m, err := f.openModel(ctx, models)
 		if err != nil {
 			return tui.Output{}, err
 		}
@@ -64,13 +66,13 @@ func (c sessionCommands) modelsFor(ctx context.Context, args string) (tui.Output
 		names := c.completeProviders(ctx, "")
 		return tui.Output{}, fmt.Errorf("/models-for expects: a provider (%s)", strings.Join(names, ", "))
 	}
-	return c.a.passOn(ctx, "models-for", args, "models")
+	return c.passOn(ctx, "models-for", args, "models")
 }
 
 // login asks for the key of a provider and stores it. Without a provider it lists them.
 func (c sessionCommands) login(ctx context.Context, args string) (tui.Output, error) {
 	if args == "" {
-		return c.a.runSubcommand(ctx, "models"), nil
+		return c.runSubcommand(ctx, "models"), nil
 	}
 	if strings.ContainsAny(args, " \t\n=") {
 		return tui.Output{}, errors.New("/login takes the name of a provider; the key is asked for, and not typed in the same line")

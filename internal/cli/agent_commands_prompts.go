@@ -176,9 +176,9 @@ func (c sessionCommands) runPrompt(ctx context.Context, item gateway.AgentItem, 
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		edits = append(edits, rawjson.Put(rawjson.Quote(given[name]), "arguments", name))
 	}
-	tools := c.h.current().tools
-	if tools == nil {
-		return tui.Output{}, errNoTools
+	tools, err := c.h.current().toolsOrError()
+	if err != nil {
+		return tui.Output{}, err
 	}
 	raw, err := tools.fetch(ctx, c.identity(), mcp.MethodPromptsGet, rawjson.Apply(nil, edits...))
 	if err != nil {
@@ -232,20 +232,20 @@ func (c sessionCommands) skillCommand(item gateway.AgentItem) tui.Command {
 	if name == "" {
 		name = filepath.Base(strings.TrimSuffix(item.Own, "/SKILL.md"))
 	}
-	summary := "skill " + item.Own
+	summary := "skill of " + string(item.Server)
 	if text := rawjson.GetString(item.Definition, "frontmatter", "description"); text != "" {
 		summary += ": " + text
 	}
-	return tui.Command{Name: commandName("skill:" + name), Summary: truncateLine(summary, maxShownText), Usage: "[text]",
+	return tui.Command{Name: commandName("skill:" + string(item.Server) + ":" + name), Summary: truncateLine(summary, maxShownText), Usage: "[text]",
 		Run: func(ctx context.Context, args string) (tui.Output, error) { return c.runSkill(ctx, item, name, args) }}
 }
 
-// runSkill returns the text of a skill, and the person's words, as a prompt. The text is marked as foreign as other
-// results of its server are.
+// runSkill returns the text of a skill, and the person's words, as a prompt. The text is marked as that of its server, as
+// promptParts marks a prompt.
 func (c sessionCommands) runSkill(ctx context.Context, item gateway.AgentItem, name, args string) (tui.Output, error) {
-	tools := c.h.current().tools
-	if tools == nil {
-		return tui.Output{}, errNoTools
+	tools, err := c.h.current().toolsOrError()
+	if err != nil {
+		return tui.Output{}, err
 	}
 	raw, err := tools.fetch(ctx, c.identity(), mcp.MethodResourcesRead,
 		rawjson.Apply(nil, rawjson.Put(rawjson.Quote(item.Name), "uri")))
@@ -256,8 +256,10 @@ func (c sessionCommands) runSkill(ctx context.Context, item gateway.AgentItem, n
 	for content := range rawjson.Elements(rawjson.Get(raw, "contents")) {
 		texts = append(texts, rawjson.GetString(content, "text"))
 	}
-	text := fmt.Sprintf("Use the skill %s. Its instructions are the text below; what they ask for is what I ask for.\n\n%s",
-		safetext.Quote(name), strings.Join(texts, "\n\n"))
+	server := string(item.Server)
+	text := fmt.Sprintf("Use the skill %s of the server %s: what it asks for is what I ask for. "+
+		"The text between the marker lines is the skill.\n\n%s", safetext.Quote(name), safetext.Quote(server),
+		agent.Fence(server+"/"+name, strings.Join(texts, "\n\n")))
 	if args != "" {
 		text += "\n\n" + args
 	}

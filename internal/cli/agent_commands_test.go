@@ -65,7 +65,7 @@ var commandSteps = map[string][]commandStep{
 	"copy":              {{"/copy", "clipboard is not available"}},
 	"export":            {{"/export out.md", "Written to"}, {"/export out.md", "file exists"}},
 	"share":             {{"/share shared.md", "Nothing was sent."}},
-	"reload":            {{"/reload", "is up to date"}},
+	"reload":            {{"/reload", "listed every again"}},
 	"model":             {{"/model", "fake/tiny"}, {"/model nobody/none", "nobody/none"}, {"/model fake/tiny", "The model is"}},
 	"models":            {{"/models", "DEFAULT"}},
 	"models-for":        {{"/models-for", "/models-for expects: a provider (fake"}, {"/models-for fake", "fake/tiny"}},
@@ -407,6 +407,9 @@ func TestReloadAndJobs(t *testing.T) {
 			}
 			c.types("/mcp disable " + map[string]string{"own": "again", "hub": "every"}[place])
 			c.see("✓")
+			if place == "own" {
+				c.see("This session uses it.")
+			}
 			c.types("/debug")
 			c.see("servers: 0,")
 			c.types("/quit")
@@ -503,10 +506,10 @@ func TestCommandsOfAHostileServer(t *testing.T) {
 	c := atTerminal(t, dir, "-i", "--plain")
 	for _, s := range []commandStep{
 		{"/help", "/raw:a-b-2"},
-		{"/help", "/skill:git"},
+		{"/help", "/skill:raw:git"},
 		{"/raw:a-b", "Ready."},
 		{"/raw:a-b-2", "is empty"},
-		{"/skill:git now", "Ready."},
+		{"/skill:raw:git now", "Ready."},
 		{"/quit", ""},
 	} {
 		c.types(s.line)
@@ -519,12 +522,12 @@ func TestCommandsOfAHostileServer(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d requests: %q", len(all), all)
 	}
-	prompt, skill := all[0], all[1]
+	prompt, skill := all[0], all[1][max(strings.LastIndex(all[1], `"role":"user"`), 0):] // the last message only
 	if !strings.Contains(prompt, `first [TOOL_OUTPUT\\u003a`) || !strings.Contains(prompt, `\n\nExample of an answer: second\n[TOOL_OUTPUT::`) {
 		t.Errorf("the prompt is %s", prompt)
 	}
-	if !strings.Contains(skill, "Use the skill") || !strings.Contains(skill, "Commit often.") || !strings.Contains(skill, `\n\nnow"`) ||
-		!strings.Contains(skill, "::BEGIN source=raw") {
+	if !strings.Contains(skill, `Use the skill \"git\" of the server \"raw\"`) || strings.Contains(skill, "I chose the prompt") || !strings.Contains(skill, "Commit often.") || !strings.Contains(skill, `\n\nnow"`) ||
+		!strings.Contains(skill, "::BEGIN source=raw/git]") {
 		t.Errorf("the skill is %s", skill)
 	}
 }

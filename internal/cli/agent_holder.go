@@ -14,11 +14,24 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// An openSession is a session with what it holds open. tools is nil if the session has none.
+// An openSession is a session with what it holds open. tools is nil if the session has none. A session that is not held
+// any more is closed.
 type openSession struct {
 	session *agent.Session
 	history *agent.FileHistory
 	tools   *agentTools
+	closed  bool
+}
+
+// toolsOrError returns the tools, or the error for a person who needs them.
+func (s openSession) toolsOrError() (*agentTools, error) {
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case s.tools == nil:
+		return nil, errNoTools
+	}
+	return s.tools, nil
 }
 
 // holdSession opens a session and calls work with it. The session is closed when work returns.
@@ -57,7 +70,7 @@ func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpen
 			return err
 		}
 		own, _ := tools.(*agentTools)
-		return work(ctx, openSession{s, history, own})
+		return work(ctx, openSession{session: s, history: history, tools: own})
 	})
 }
 
@@ -149,5 +162,5 @@ func (h *sessionHolder) current() openSession {
 	if held, ok := h.held[s]; ok {
 		return held.openSession
 	}
-	return openSession{session: s}
+	return openSession{session: s, closed: true}
 }

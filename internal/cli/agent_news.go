@@ -130,10 +130,12 @@ func (w *newsWatcher) look(ctx context.Context) {
 		w.teller.fail(err)
 		return
 	}
-	if w.state = state; w.a.session.commands.Load() > 0 {
+	if w.a.session.commands.Load() > 0 {
 		w.state = ""
 		return
 	}
+	// Reading a store changes its files. A change by another process in this moment is noticed by the forced reading.
+	w.state = describeFiles(w.files)
 	w.teller.update(all, func(id drawbridge.ServerID) bool {
 		return slices.ContainsFunc(rows, func(row drawbridge.ServerStatus) bool {
 			return row.Server == id && row.Phase != drawbridge.Ready

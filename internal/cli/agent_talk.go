@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/tui"
 )
@@ -17,8 +18,6 @@ import (
 // A terminalSession is the session that a process holds at its terminal.
 type terminalSession struct {
 	asker *tui.Asker
-	// gateway is the gateway of the session; nil for a session at the hub.
-	gateway atomic.Pointer[gateway.Gateway]
 	// commands is the number of commands that run.
 	commands atomic.Int32
 }
@@ -27,40 +26,34 @@ type terminalSession struct {
 // its questions in the session, each with all that it printed since the last one. Output of a command that goes on
 // without a question, such as the address of a sign-in on another device, is shown after a short time.
 type sessionTalk struct {
-	asker   *tui.Asker // nil if the session has no person
+	asker   *tui.Asker
 	command string
+	// reloads is set if the session reads the configuration after the command. vault is that of the session.
+	reloads bool
+	vault   *vaultOpener
 
 	// mu guards the fields below. printed is what was not shown yet, and last is when it was printed. asking counts the
-	// questions that wait.
+	// questions that wait. shown is set if something was shown.
 	mu      sync.Mutex
 	printed strings.Builder
 	last    time.Time
 	asking  int
+	shown   bool
 }
 
 // shownAfter is how long output waits for a question or the end of its command.
 const shownAfter = time.Second
 
-// runInSession runs a command and returns its exit code. A session at the terminal then uses what the command changed.
+// runInSession runs a command and returns its exit code. The output that is not shown yet is in t.
 func (a *app) runInSession(ctx context.Context, t *sessionTalk, args []string) int {
 	p := a.Process
-	p.In, p.Out, p.Err = strings.NewReader(""), t, t
-	words := append(a.inheritedFlags(), args...)
-	if a.session == nil {
-		return Main(ctx, words, p)
-	}
-	a.session.commands.Add(1)
-	defer a.session.commands.Add(-1)
-	t.asker = a.session.asker
-	p.In = sessionInput{t}
+	p.In, p.Out, p.Err = sessionInput{t}, t, t
 	showing, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() { t.showOutput(showing) })
 	defer group.Wait()
 	defer stop()
-	code := Main(ctx, words, p)
-	a.session.refresh(ctx, args)
-	return code
+	return Main(ctx, append(a.inheritedFlags(), args...), p)
 }
 
 // inheritedFlags returns the persistent flags of this command, for a command that it runs.
@@ -73,6 +66,9 @@ func (a *app) inheritedFlags() (flags []string) {
 	}
 	if a.naming != "" {
 		flags = append(flags, "--naming="+a.naming)
+	}
+	if a.verbose {
+		flags = append(flags, "--verbose")
 	}
 	return flags
 }
@@ -87,11 +83,8 @@ func (t *sessionTalk) showOutput(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		t.mu.Lock()
-		ripe := t.asking == 0 && t.printed.Len() > 0 && time.Since(t.last) >= shownAfter
-		t.mu.Unlock()
-		if ripe {
-			t.asker.TellOutput(t.take())
+		if text := t.takeRipe(); text != "" {
+			t.asker.TellOutput(text)
 		}
 	}
 }
@@ -104,12 +97,38 @@ func (t *sessionTalk) Write(p []byte) (int, error) {
 	return t.printed.Write(p)
 }
 
+// takeRipe returns what was printed and has waited long enough; empty if there is none.
+func (t *sessionTalk) takeRipe() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asking > 0 || time.Since(t.last) < shownAfter {
+		return ""
+	}
+	return t.takeLocked()
+}
+
 // take returns what was printed and not shown yet.
 func (t *sessionTalk) take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.takeLocked()
+}
+
+func (t *sessionTalk) takeLocked() string {
 	text := t.printed.String()
 	t.printed.Reset()
+	t.shown = t.shown || text != ""
+	return text
+}
+
+// finish returns the output that was not shown yet, or the exit code of a command that failed without any output.
+func (t *sessionTalk) finish(code int) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimRight(t.takeLocked(), "\n")
+	if !t.shown && code != exitOK {
+		text = fmt.Sprintf("exit code %d", code)
+	}
 	return text
 }
 
@@ -136,35 +155,47 @@ func (i sessionInput) ask(ctx context.Context, question string, kind tui.ReplyKi
 // say implements person.
 func (i sessionInput) say(text string) { _, _ = io.WriteString(i.talk, safetext.Text(text)+"\n") } // Write never fails
 
-// refreshTimeout limits how long a command waits for the servers that it changed.
-const refreshTimeout = 20 * time.Second
+// changingVerbs are the commands after which a session reads the configuration again: they change servers, sign-ins or
+// decisions about definitions.
+var changingVerbs = map[string][]string{
+	"mcp":    {"add", "remove", "enable", "disable", "approve", "reject", "auth", "reauth", "unauth"},
+	"shield": {"accept", "reject", "unlock", "trust"},
+}
 
-// refresh makes the gateway of a session use what a command changed: servers, sign-ins, rules and decisions about
-// definitions. The words of the command name servers. The next prompt then has their tools. A hub does this by itself.
-func (s *terminalSession) refresh(ctx context.Context, words []string) {
-	g := s.gateway.Load()
-	if g == nil || len(words) == 0 || !slices.Contains([]string{"mcp", "shield", "policy"}, words[0]) {
-		return
+// changedBy reports whether a command of the command line changes something that a session uses. rest are the words
+// after the verb, which may name servers.
+func changedBy(words []string) (rest []string, changes bool) {
+	cmd, rest, err := NewRootCommand(Process{}).Find(words)
+	if err != nil || !cmd.HasParent() {
+		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
-	defer cancel()
-	changes, err := g.Reload(ctx)
-	if err != nil {
-		s.asker.Tell("The session goes on with the configuration as it was: " + err.Error())
-		return
+	flags := rest
+	if i := slices.Index(rest, "--"); i >= 0 {
+		flags = rest[:i]
 	}
-	concerned := slices.Concat(changes.Added, changes.Changed)
-	for _, row := range g.Config().Mountable() {
-		if slices.Contains(words, string(row.ID)) && !slices.Contains(concerned, row.ID) {
-			concerned = append(concerned, row.ID)
-		}
+	if slices.Contains(flags, "--help") || slices.Contains(flags, "-h") {
+		return nil, false
 	}
-	var mounts sync.WaitGroup
-	for _, id := range concerned {
-		mounts.Go(func() { _, _ = g.Mount(ctx, id) }) // the status has the outcome
+	return rest, slices.Contains(changingVerbs[cmd.Parent().Name()], cmd.Name())
+}
+
+// refresh makes the gateway of the session use what a command changed. The next prompt then has the tools. It returns
+// a text for the person. A hub does this by itself.
+func (c sessionCommands) refresh(ctx context.Context, words []string, code int) string {
+	tools := c.h.current().tools
+	if code != exitOK || tools == nil || tools.local == nil {
+		return ""
 	}
-	mounts.Wait()
-	if len(concerned) > 0 {
-		_, _, _ = g.Relist(ctx, concerned...) // so has the status
+	rest, changes := changedBy(words)
+	if !changes {
+		return ""
 	}
+	named := []drawbridge.ServerID{""} // no server has this name
+	for _, word := range rest {
+		named = append(named, drawbridge.ServerID(word))
+	}
+	if _, err := tools.reload(ctx, named...); err != nil {
+		return "The session could not use it yet: " + safetext.Line(err.Error()) + ". /reload tries again."
+	}
+	return "This session uses it."
 }

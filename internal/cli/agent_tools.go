@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"strings"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
@@ -67,9 +68,6 @@ func (a *app) withToolsOpener(ctx context.Context, f agentFlags,
 	}
 	defer g.Close()
 	return a.withRunningGateway(ctx, g, func(ctx context.Context) error {
-		if a.session != nil {
-			a.session.gateway.Store(g)
-		}
 		return work(ctx, func(ctx context.Context, session string, o gateway.AgentOptions,
 			work func(context.Context, agent.Tools) error) error {
 			t := a.newAgentTools(session)
@@ -216,11 +214,46 @@ func (t *agentTools) fetch(ctx context.Context, who agent.Identity, method strin
 	return result, err
 }
 
-// reload reads the configuration again, and returns what changed.
-func (t *agentTools) reload(ctx context.Context) (string, error) {
+// refreshTimeout limits how long a reload waits for servers.
+const refreshTimeout = 20 * time.Second
+
+// reload reads the configuration again, and requests the lists of the named servers again, or of all connected servers
+// if none is named. It mounts servers that are new or changed, and named servers that are not connected, so that the
+// next prompt has their tools. It returns what changed, or only an error.
+func (t *agentTools) reload(ctx context.Context, named ...drawbridge.ServerID) (string, error) {
 	if t.local == nil {
-		return t.a.reloadHub()
+		text, err := t.a.relistHub(named...)
+		if err != nil {
+			text = ""
+		}
+		return text, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
 	changes, err := t.gateway.Reload(ctx)
-	return strings.Replace(formatReload(hub.ReloadReport{Changes: changes}), "the hub", "this session", 1), err
+	if err != nil {
+		return "", err
+	}
+	fresh := slices.Concat(changes.Added, changes.Changed)
+	var known []drawbridge.ServerID
+	for _, row := range t.gateway.Config().Mountable() {
+		if !slices.Contains(fresh, row.ID) && (len(named) == 0 || slices.Contains(named, row.ID)) {
+			known = append(known, row.ID)
+		}
+	}
+	r := hub.ReloadReport{Changes: changes}
+	if len(known) > 0 { // none would mean all
+		if r.Listed, r.Away, err = t.gateway.Relist(ctx, known...); err != nil {
+			return "", err
+		}
+	}
+	if len(named) > 0 {
+		fresh, r.Away = append(fresh, r.Away...), nil
+	}
+	var mounts sync.WaitGroup
+	for _, id := range fresh {
+		mounts.Go(func() { _, _ = t.gateway.Mount(ctx, id) }) // the status has the outcome
+	}
+	mounts.Wait()
+	return formatReload("this session", r), nil
 }

@@ -15,21 +15,32 @@ func (a *app) secretCommand() *cobra.Command {
 		PrintChange: a.printChange}.command())
 }
 
-// A vaultOpener keeps the vault after it was opened.
+// A vaultOpener keeps the vaults of stores after they were opened.
 type vaultOpener struct {
-	mu    sync.Mutex
-	vault *secrets.Vault
+	mu     sync.Mutex
+	vaults map[string]*secrets.Vault // by --store
+}
+
+// vaultsOf returns the opener of a process: that of the session in which the command runs, or a new one.
+func vaultsOf(p Process) *vaultOpener {
+	if in, ok := p.In.(sessionInput); ok && in.talk.vault != nil {
+		return in.talk.vault
+	}
+	return &vaultOpener{vaults: map[string]*secrets.Vault{}}
 }
 
 // openVault returns the vault. The first call opens it. Several goroutines may call it.
 func (a *app) openVault() (*secrets.Vault, error) {
 	a.vault.mu.Lock()
 	defer a.vault.mu.Unlock()
-	var err error
-	if a.vault.vault == nil {
-		a.vault.vault, err = gateway.OpenVault(a.gatewayConfig())
+	if v, ok := a.vault.vaults[a.storeLocation]; ok {
+		return v, nil
 	}
-	return a.vault.vault, err
+	v, err := gateway.OpenVault(a.gatewayConfig())
+	if err == nil {
+		a.vault.vaults[a.storeLocation] = v
+	}
+	return v, err
 }
 
 // vaultSecrets returns the store of the person's secrets in the vault.

@@ -26,10 +26,14 @@ func (a *app) shieldCommand() *cobra.Command {
 
 // relistAfterDecision makes the running hub apply a person's decision, such as accepting a changed tool, and returns a
 // description of the result. The hub first requests the lists of the servers again, because a list may have changed
-// since. If no hub runs, this process opens a gateway once, so that "mcp list" shows the new state.
+// since. If no hub runs, this process opens a gateway once, so that "mcp list" shows the new state, unless the session
+// that runs the command has a gateway.
 func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.ServerID) (string, error) {
 	text, err := a.relistHub(servers...)
-	if !errors.Is(err, hub.ErrNoHub) {
+	if !errors.Is(err, hub.ErrNoHub) || a.sessionReloads() {
+		if errors.Is(err, hub.ErrNoHub) {
+			err = nil
+		}
 		return text, err
 	}
 	return a.noHubText(), a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {

@@ -104,7 +104,7 @@ func exitCode(err error) int {
 // NewRootCommand returns the command "drawbridge" with all its subcommands. Main runs it; tests read its names and
 // flags.
 func NewRootCommand(p Process) *cobra.Command {
-	a := &app{Process: p, statusLine: NewStatusLineWriter(p.Err), vault: &vaultOpener{}}
+	a := &app{Process: p, statusLine: NewStatusLineWriter(p.Err), vault: vaultsOf(p)}
 	var session agentFlags
 	root := &cobra.Command{
 		Use:   "drawbridge",

@@ -32,12 +32,18 @@ func (a *app) reloadHubIfRunning(context.Context) (string, error) {
 	return text, err
 }
 
-// noHubText describes the result of a change if no hub runs. A session reads the configuration by itself.
+// noHubText describes the result of a change if no hub runs. It is empty in a session that reloads afterwards.
 func (a *app) noHubText() string {
-	if _, inSession := a.In.(sessionInput); inSession {
-		return "this session uses it"
+	if a.sessionReloads() {
+		return ""
 	}
 	return "no hub is running, the next serve reads it"
+}
+
+// sessionReloads reports whether this command runs in a session that reads the configuration after it.
+func (a *app) sessionReloads() bool {
+	in, ok := a.In.(sessionInput)
+	return ok && in.talk.reloads
 }
 
 // reloadHub is like reloadHubIfRunning, but returns hub.ErrNoHub if no hub runs.
@@ -56,7 +62,7 @@ func reloadSummary(r hub.ReloadReport, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return formatReload(r), errors.Join(toErrors(r.Errors)...)
+	return formatReload("the hub", r), errors.Join(toErrors(r.Errors)...)
 }
 
 func toErrors(texts []string) (all []error) {

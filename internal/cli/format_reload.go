@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 )
 
-// formatReload returns a short description of the result of a reload.
-func formatReload(r hub.ReloadReport) string {
+// formatReload returns a short description of the result of a reload by a subject, such as "the hub".
+func formatReload(subject string, r hub.ReloadReport) string {
 	var parts []string
 	for _, did := range []struct {
 		word string
@@ -23,16 +23,16 @@ func formatReload(r hub.ReloadReport) string {
 	if r.MovedClients > 0 {
 		parts = append(parts, fmt.Sprintf("moved %d clients", r.MovedClients))
 	}
-	text := "the hub " + strings.Join(parts, ", ")
+	text := subject + " " + strings.Join(parts, ", ")
 	switch {
 	case len(r.Listed) > 0 && len(parts) == 0:
-		text = "the hub listed " + joinServerNames(r.Listed) + " again"
+		text = subject + " listed " + joinServerNames(r.Listed) + " again"
 	case len(r.Listed) > 0:
 		text += ", listed " + joinServerNames(r.Listed) + " again"
 	case len(parts) == 0 && len(r.Away) > 0:
 		return "not connected, listed again at the next start: " + joinServerNames(r.Away)
 	case len(parts) == 0:
-		return "the hub is up to date"
+		return subject + " is up to date"
 	}
 	if len(r.Away) > 0 {
 		text += "; not connected, listed again at the next start: " + joinServerNames(r.Away)
