@@ -33,6 +33,11 @@ const (
 	ThinkingXHigh   ThinkingLevel = "xhigh"
 )
 
+// ThinkingLevels returns the levels, from the least to the most thinking, without the empty one.
+func ThinkingLevels() []ThinkingLevel {
+	return []ThinkingLevel{ThinkingOff, ThinkingMinimal, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingXHigh}
+}
+
 // A ModelRequest asks a model for the next message of a conversation.
 type ModelRequest struct {
 	// Instructions is the system prompt.

@@ -87,9 +87,11 @@ func agentSettingTable() []setting {
 	}
 }
 
-func thinkingLevels() []string {
-	return []string{string(drawbridge.ThinkingOff), string(drawbridge.ThinkingMinimal), string(drawbridge.ThinkingLow),
-		string(drawbridge.ThinkingMedium), string(drawbridge.ThinkingHigh), string(drawbridge.ThinkingXHigh)}
+func thinkingLevels() (all []string) {
+	for _, level := range drawbridge.ThinkingLevels() {
+		all = append(all, string(level))
+	}
+	return all
 }
 
 // providerSettingTable returns the settings of one provider. They are read into r.provider.

@@ -72,12 +72,6 @@ const (
 // defaultLevel stands for the provider's default until a level of thinking is chosen.
 const defaultLevel = "default"
 
-// thinkingLevels returns the levels of thinking that a client can choose.
-func thinkingLevels() []drawbridge.ThinkingLevel {
-	return []drawbridge.ThinkingLevel{drawbridge.ThinkingOff, drawbridge.ThinkingMinimal, drawbridge.ThinkingLow,
-		drawbridge.ThinkingMedium, drawbridge.ThinkingHigh, drawbridge.ThinkingXHigh}
-}
-
 // options returns the settings of the session.
 func (a *acpSession) options() []configOption {
 	now := a.agent.Snapshot()
@@ -98,7 +92,7 @@ func (a *acpSession) options() []configOption {
 		thinking.Current = defaultLevel
 		thinking.Options = []optionValue{{defaultLevel, defaultLevel, "as the provider decides"}}
 	}
-	for _, level := range thinkingLevels() {
+	for _, level := range drawbridge.ThinkingLevels() {
 		thinking.Options = append(thinking.Options, optionValue{Value: string(level), Name: string(level)})
 	}
 	return []configOption{mode, model, thinking}
@@ -151,7 +145,7 @@ func (a *acpSession) change(ctx context.Context, option, value string) error {
 			return nil
 		}
 		level := drawbridge.ThinkingLevel(value)
-		if !slices.Contains(thinkingLevels(), level) {
+		if !slices.Contains(drawbridge.ThinkingLevels(), level) {
 			return invalidParams("unknown level of thinking: the option thinking lists the levels")
 		}
 		return a.agent.SetThinking(ctx, level)

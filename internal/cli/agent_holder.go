@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"golang.org/x/sync/errgroup"
 )
@@ -37,8 +38,8 @@ func (s openSession) toolsOrError() (*agentTools, error) {
 // holdSession opens a session and calls work with it. The session is closed when work returns.
 func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpener,
 	work func(context.Context, openSession) error) error {
-	if !slices.Contains(thinkingLevels(), drawbridge.ThinkingLevel(f.thinking)) {
-		return usageError{fmt.Errorf("--thinking is off, minimal, low, medium, high or xhigh, not %s", safetext.Exact(f.thinking))}
+	if f.thinking != "" && !slices.Contains(drawbridge.ThinkingLevels(), drawbridge.ThinkingLevel(f.thinking)) {
+		return usageError{fmt.Errorf("--thinking is %s, not %s", configfile.JoinOr(thinkingTexts()), safetext.Exact(f.thinking))}
 	}
 	models, _, err := a.openChatModels(ctx)
 	if err != nil {
@@ -74,10 +75,12 @@ func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpen
 	})
 }
 
-// thinkingLevels returns the values of --thinking; the empty one means that the flag is absent.
-func thinkingLevels() []drawbridge.ThinkingLevel {
-	return []drawbridge.ThinkingLevel{"", drawbridge.ThinkingOff, drawbridge.ThinkingMinimal, drawbridge.ThinkingLow,
-		drawbridge.ThinkingMedium, drawbridge.ThinkingHigh, drawbridge.ThinkingXHigh}
+// thinkingTexts returns the values of --thinking.
+func thinkingTexts() (all []string) {
+	for _, level := range drawbridge.ThinkingLevels() {
+		all = append(all, string(level))
+	}
+	return all
 }
 
 // A sessionHolder holds the sessions of a terminal open: the one that is shown, and for a moment the next one. Each is

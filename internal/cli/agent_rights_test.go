@@ -140,12 +140,7 @@ func (m *treeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		delta = object{"tool_calls": calls}
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, v := range []object{{"choices": []any{object{"index": 0, "delta": delta, "finish_reason": nil}}}, {"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": end}}}} {
-		line, _ := json.Marshal(v)
-		fmt.Fprintf(w, "data: %s\n\n", line)
-	}
-	fmt.Fprint(w, "data: [DONE]\n\n")
+	writeStream(w, end, delta)
 }
 
 // TestRightsOnlyNarrow walks random trees of session, sub-agents, scripts and servers, each with random rights. A server

@@ -58,25 +58,34 @@ func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Unlock()
 	last := request.Messages[len(request.Messages)-1]
 	answer, tool, arguments := reply(last.Role, fmt.Sprint(last.Content))
-	w.Header().Set("Content-Type", "text/event-stream")
-	send := func(v any) {
-		line, err := json.Marshal(v)
-		if err == nil {
-			fmt.Fprintf(w, "data: %s\n\n", line)
-		}
-	}
 	type object = map[string]any
-	chunk := func(delta object, end any) {
-		send(object{"id": "1", "object": "chat.completion.chunk", "choices": []any{object{"index": 0, "delta": delta, "finish_reason": end}}})
-	}
+	var deltas []object
 	end := "stop"
 	if tool != "" {
 		end = "tool_calls"
-		chunk(object{"tool_calls": []any{object{"index": 0, "id": "call-" + tool, "type": "function",
-			"function": object{"name": tool, "arguments": arguments}}}}, nil)
+		deltas = append(deltas, object{"tool_calls": []any{object{"index": 0, "id": "call-" + tool, "type": "function",
+			"function": object{"name": tool, "arguments": arguments}}}})
 	}
 	for word := range strings.SplitAfterSeq(answer, " ") {
-		chunk(object{"content": word}, nil)
+		deltas = append(deltas, object{"content": word})
+	}
+	writeStream(w, end, deltas...)
+}
+
+// writeStream writes the answer of a model in parts, as a Chat Completions server does. end is why it ends.
+func writeStream(w http.ResponseWriter, end string, deltas ...map[string]any) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	type object = map[string]any
+	send := func(v any) {
+		if line, err := json.Marshal(v); err == nil {
+			fmt.Fprintf(w, "data: %s\n\n", line)
+		}
+	}
+	chunk := func(delta object, end any) {
+		send(object{"id": "1", "object": "chat.completion.chunk", "choices": []any{object{"index": 0, "delta": delta, "finish_reason": end}}})
+	}
+	for _, delta := range deltas {
+		chunk(delta, nil)
 	}
 	chunk(object{}, end)
 	send(object{"id": "1", "object": "chat.completion.chunk", "choices": []any{}, "usage": object{"prompt_tokens": 100, "completion_tokens": 10}})
