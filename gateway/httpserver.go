@@ -228,7 +228,8 @@ func (p *tokenAuthenticator) authenticateClient(ctx context.Context, token strin
 	if err := p.recordClientUse(ctx, c.Name, now); err != nil {
 		p.log.Warn("record the last use of a client token", "client", c.Name, "err", err)
 	}
-	return drawbridge.Caller{Kind: drawbridge.External, Principal: "client:" + c.Name, Scopes: c.Scopes}, nil
+	return drawbridge.Caller{Kind: drawbridge.External, Principal: "client:" + c.Name, Scopes: c.Scopes,
+		Origin: string(c.Origin)}, nil
 }
 
 // recordClientUse stores the day of a client's last request, at most once a day.

@@ -102,11 +102,12 @@ func (s *Server) initializeResult(c *session) reply {
 	return resultReply(append(out, '}'))
 }
 
-// callerFor returns the session's caller with the kind, the scopes and the access token of proved, the authenticated
-// caller of one request. A later request of the same principal may have a new token, with more or fewer scopes.
+// callerFor returns the session's caller with the kind, the scopes, the origin and the access token of proved, the
+// authenticated caller of one request. A later request of the same principal may have a new token, with more or fewer
+// scopes, or with another origin.
 func (c *session) callerFor(proved drawbridge.Caller) drawbridge.Caller {
 	who := c.caller
-	who.Kind, who.Scopes, who.AccessToken = proved.Kind, proved.Scopes, proved.AccessToken
+	who.Kind, who.Scopes, who.Origin, who.AccessToken = proved.Kind, proved.Scopes, proved.Origin, proved.AccessToken
 	return c.clientScopes.restrict(who)
 }
 

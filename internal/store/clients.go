@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
 // A Client is a client with its own token. The store contains only the hash of the token.
@@ -20,6 +22,9 @@ type Client struct {
 	Name string
 	// Scopes are the client's rights.
 	Scopes []drawbridge.Scope
+	// Origin is the origin of the content that the client writes to the workspace. AddClient stores
+	// workspace.AgentProduced if it is empty.
+	Origin workspace.Origin
 	// Created is the time at which the token was issued, and Expires the time at which it expires; zero means never.
 	Created, Expires time.Time
 	// Used is the last day, in UTC, on which the token was used; zero means never.
@@ -35,20 +40,24 @@ const (
 )
 
 // AddClient stores a client and the SHA-256 of its token. A fault with code InvalidInput means that the name is
-// invalid or in use.
+// invalid or in use, or that the origin does not exist.
 func (db *DB) AddClient(ctx context.Context, c Client, token [sha256.Size]byte) error {
 	const step = "add a client"
 	if c.Name == "" || len(c.Name) > maxClientName || strings.Trim(c.Name, clientChars) != "" {
 		return drawbridge.NameError(
 			fmt.Sprintf("a client's name has 1 to %d letters, digits, dashes, dots and underscores", maxClientName))
 	}
+	origin := cmp.Or(c.Origin, workspace.AgentProduced)
+	if !origin.Valid() {
+		return db.newFault(step, drawbridge.InvalidInput, fmt.Errorf("the origin %.40q does not exist", c.Origin))
+	}
 	scopes, err := json.Marshal(append([]drawbridge.Scope{}, c.Scopes...))
 	if err != nil {
 		return db.newFault(step, drawbridge.InvalidInput, err)
 	}
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
-		done, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO clients (name, token, scopes, created, expires)
-			VALUES ($1, $2, $3, CLOCK, $4) ON CONFLICT DO NOTHING`), c.Name, token[:], scopes, toMillis(c.Expires))
+		done, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO clients (name, token, scopes, origin, created, expires)
+			VALUES ($1, $2, $3, $4, CLOCK, $5) ON CONFLICT DO NOTHING`), c.Name, token[:], scopes, origin, toMillis(c.Expires))
 		if err != nil {
 			return err
 		}
@@ -75,7 +84,7 @@ func (db *DB) RemoveClient(ctx context.Context, name string) (removed bool, err 
 	return removed, err
 }
 
-const selectClients = "SELECT name, token, scopes, created, expires, used, " +
+const selectClients = "SELECT name, token, scopes, origin, created, expires, used, " +
 	"CASE WHEN ended <> 0 OR (expires <> 0 AND expires <= CLOCK) THEN 1 ELSE 0 END FROM clients "
 
 // Clients returns all clients ordered by name, including clients with expired tokens.
@@ -137,7 +146,7 @@ func (db *DB) MarkClientUsed(ctx context.Context, name string, when time.Time) e
 func readClient(scan func(...any) error) (c Client, token []byte, err error) {
 	var scopes []byte
 	var created, expires, used, ended int64
-	if err := scan(&c.Name, &token, &scopes, &created, &expires, &used, &ended); err != nil {
+	if err := scan(&c.Name, &token, &scopes, &c.Origin, &created, &expires, &used, &ended); err != nil {
 		return Client{}, nil, err
 	}
 	if err := json.Unmarshal(scopes, &c.Scopes); err != nil {

@@ -225,6 +225,8 @@ var stateSchema = [...]string{
 		PRIMARY KEY (row, tool)
 	);
 	CREATE INDEX learned_outputs_at ON learned_outputs (at);`,
+	// the origin of what a client writes to the workspace
+	`ALTER TABLE clients ADD COLUMN origin TEXT NOT NULL DEFAULT 'agent-produced';`,
 }
 
 // migrate applies the missing steps of db.schema in one transaction. If no step is missing, migrate does not write. It

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/google/go-cmp/cmp"
 )
@@ -141,8 +143,9 @@ func TestAnEarlierReleasesClientsAndPinsAreKept(t *testing.T) {
 	for _, old := range oldStores {
 		db, ctx := open(t, old.unpack(t)), t.Context()
 		clients, err := db.Clients(ctx)
-		if err != nil || len(clients) != 1 || clients[0].Name != "ci" {
-			t.Errorf("%s: clients %+v, %v; want ci", old.file, clients, err)
+		if err != nil || len(clients) != 1 || clients[0].Name != "ci" ||
+			clients[0].Origin != workspace.AgentProduced {
+			t.Errorf("%s: clients %+v, %v; want ci with the default origin", old.file, clients, err)
 		}
 		pins, err := db.Pins(ctx, store.PinKey{
 			Origin: old.home + "/home/.config/drawbridge/mcp.json", Server: "notes"})
@@ -212,6 +215,34 @@ func TestAGrantOfBeforeHasNoMaximum(t *testing.T) {
 		}
 		if counted, err := db.CountedGrants(t.Context(), "ada", "", "call x"); len(counted) > 0 || err != nil {
 			t.Errorf("it counts calls: %+v, %v", counted, err)
+		}
+	})
+}
+
+// TestAClientOfBeforeIsAgentProduced has a client that was stored before clients had an origin.
+func TestAClientOfBeforeIsAgentProduced(t *testing.T) {
+	const version = 15
+	token := sha256.Sum256([]byte("token"))
+	onEach(t, func(t *testing.T, location string) {
+		if err := store.CreateVersion(t.Context(), location, version); err != nil {
+			t.Fatal(err)
+		}
+		raw(t, location)(`INSERT INTO clients (name, token, scopes, created, expires, used, ended)
+			VALUES ('old', $1, $2, 1000, 0, 0, 0)`, token[:], []byte(`["mcp:github"]`))
+		db := open(t, location)
+		want := store.Client{Name: "old", Scopes: []drawbridge.Scope{"mcp:github"}, Origin: workspace.AgentProduced,
+			Created: time.UnixMilli(1000)}
+		got, found, err := db.ClientByToken(t.Context(), token)
+		if diff := cmp.Diff(want, got); !found || err != nil || diff != "" {
+			t.Errorf("found %v, %v, -want +got:\n%s", found, err, diff)
+		}
+		fresh := store.Client{Name: "new", Origin: workspace.Observed}
+		if err := db.AddClient(t.Context(), fresh, sha256.Sum256([]byte("other"))); err != nil {
+			t.Fatal(err)
+		}
+		all, err := db.Clients(t.Context())
+		if err != nil || len(all) != 2 || all[0].Origin != workspace.Observed || all[1].Origin != workspace.AgentProduced {
+			t.Errorf("%+v, %v; want new and old", all, err)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -25,10 +26,12 @@ func testClients(t *testing.T, p OpenStore) {
 	has(false)
 	token := func(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
 	end := time.Date(2027, 1, 2, 3, 4, 5, 6e6, time.UTC)
-	ci := store.Client{Name: "ci", Scopes: []drawbridge.Scope{"mcp:github", "mcp:fs"}, Expires: end}
-	bot := store.Client{Name: "a.bot_1-x", Scopes: []drawbridge.Scope{}}
+	ci := store.Client{Name: "ci", Scopes: []drawbridge.Scope{"mcp:github", "mcp:fs"}, Origin: workspace.Observed, Expires: end}
+	bot := store.Client{Name: "a.bot_1-x", Scopes: []drawbridge.Scope{}, Origin: workspace.AgentProduced}
+	plain := bot // without an origin, the default is stored
+	plain.Origin = ""
 	requireNoError(t, s.AddClient(t.Context(), ci, token("one")))
-	requireNoError(t, s.AddClient(t.Context(), bot, token("two")))
+	requireNoError(t, s.AddClient(t.Context(), plain, token("two")))
 	has(true)
 	ignore := cmpopts.IgnoreFields(store.Client{}, "Created")
 	all, err := other.Clients(t.Context())
@@ -66,15 +69,18 @@ func testClients(t *testing.T, p OpenStore) {
 	}
 }
 
-// testClientNames tests that AddClient refuses a client with an invalid name, and a client whose name or token is
-// already in use.
+// testClientNames tests that AddClient refuses a client with an invalid name or an unknown origin, and a client whose
+// name or token is already in use.
 func testClientNames(t *testing.T, s TestedStore, token func(string) [sha256.Size]byte) {
 	t.Helper()
-	for _, tt := range []struct{ name, token string }{
-		{"ci", "three"}, {"three", "one"}, {"", "three"}, {"a b", "three"}, {"a@b", "three"}, {"../x", "three"},
-		{strings.Repeat("x", 65), "three"},
+	for _, tt := range []struct {
+		name, token string
+		origin      workspace.Origin
+	}{
+		{"ci", "three", ""}, {"three", "one", ""}, {"", "three", ""}, {"a b", "three", ""}, {"a@b", "three", ""},
+		{"../x", "three", ""}, {strings.Repeat("x", 65), "three", ""}, {"three", "three", "seen"},
 	} {
-		err := s.AddClient(t.Context(), store.Client{Name: tt.name}, token(tt.token))
+		err := s.AddClient(t.Context(), store.Client{Name: tt.name, Origin: tt.origin}, token(tt.token))
 		f, isFault := errors.AsType[*drawbridge.Fault](err)
 		_, isName := errors.AsType[drawbridge.NameError](err)
 		if !isName && (!isFault || f.Code != drawbridge.InvalidInput) {
