@@ -124,12 +124,13 @@ func declared(call drawbridge.Call) (workspace.Origin, error) {
 	if registered == "" {
 		registered = workspace.AgentProduced
 	}
-	named := rawjson.GetString(call.Params, "_meta", originKey)
-	if named == "" {
+	value := rawjson.Get(call.Params, "_meta", originKey)
+	if value == nil {
 		return registered, nil
 	}
+	named, isString := rawjson.DecodeString(value)
 	origin := workspace.Origin(named)
-	if !origin.Valid() {
+	if !isString || !origin.Valid() {
 		return "", &workspace.Error{Code: workspace.Invalid, Reason: fmt.Sprintf("the origin %.40q does not exist", named)}
 	}
 	if workspace.JoinOrigins(registered, origin) != origin {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 	"github.com/spf13/cobra"
 )
 
@@ -37,29 +38,43 @@ including from this machine.`,
 
 func (d clientTokenCommands) addCommand() *cobra.Command {
 	var asJSON bool
-	var scopes []string
-	var expires string
+	var n admin.NewClient
 	cmd := &cobra.Command{
 		Use:   "add NAME --scope SCOPE",
 		Short: "Give a client a token, which is shown once",
 		Long: `Give a client a token, which is shown once: only its hash is kept. The client sends it in the
 header "Authorization: Bearer TOKEN". A scope is mcp:NAME for the server NAME, mcp:* for all
-servers, or * for everything.`,
+servers, or * for everything. workspace:read, workspace:propose and workspace:memory are for the
+workspace; workspace:author, workspace:import, workspace:manage and workspace:scrub let a client
+act as you there, and * does not include them.
+
+What the client writes to the workspace has the origin that --origin names: agent-produced, imported
+from files, or observed elsewhere. A call can name a less trusted origin. Imported and observed
+content is a draft until you accept it. authored needs the scope workspace:author.`,
 		Example: `  drawbridge client add ci --scope mcp:github --scope mcp:docs --expires 90d
-  drawbridge client add laptop --scope 'mcp:*'`,
+  drawbridge client add laptop --scope 'mcp:*'
+  drawbridge client add feed --scope workspace:propose --origin observed`,
 		Args: exactArgs(1, "the name of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := admin.ParseNewClient(args[0], scopes, expires, time.Now())
+			n.Name = args[0]
+			c, err := admin.ParseNewClient(n, time.Now())
 			if err != nil {
 				return err
 			}
 			return d.createClient(cmd.Context(), c, asJSON)
 		},
 	}
-	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPE` that the client holds; may be repeated")
-	cmd.Flags().StringVar(&expires, "expires", "",
+	cmd.Flags().StringArrayVar(&n.Scopes, "scope", nil, "`SCOPE` that the client holds; may be repeated")
+	cmd.Flags().StringVar(&n.Lifetime, "expires", "",
 		"`TIME` after which the token ends, such as 90d or 12h (default: never)")
+	cmd.Flags().StringVar(&n.Origin, "origin", string(workspace.AgentProduced),
+		"`ORIGIN` of what the client writes to the workspace")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	for flag, words := range map[string][]string{"scope": admin.FixedScopes(), "origin": admin.ClientOrigins()} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic("complete --" + flag + ": " + err.Error()) // the flag is not defined above
+		}
+	}
 	return cmd
 }
 
@@ -77,8 +92,8 @@ func (d clientTokenCommands) createClient(ctx context.Context, c admin.Client, a
 		c.Expires = c.Expires.UTC()
 		return PrintJSON(d.Out, c)
 	}
-	safetext.Fprintf(d.Err, "Client %q holds %s, %s. Its token is shown this once:\n", c.Name, c.ScopesText(),
-		c.ExpiryText())
+	safetext.Fprintf(d.Err, "Client %q holds %s, %s.%s Its token is shown this once:\n", c.Name, c.ScopesText(),
+		c.ExpiryText(), c.OriginText())
 	_, err = safetext.Fprintln(d.Out, c.Token)
 	return err
 }
@@ -109,7 +124,7 @@ func (d clientTokenCommands) listCommand() *cobra.Command {
 
 func printClients(w io.Writer, all []admin.Client, now time.Time) error {
 	tw := NewTable(w)
-	fmt.Fprintln(tw, "CLIENT\tSCOPES\tCREATED\tEXPIRES\tLAST USED")
+	fmt.Fprintln(tw, "CLIENT\tSCOPES\tORIGIN\tCREATED\tEXPIRES\tLAST USED")
 	for _, c := range all {
 		end := "never"
 		switch {
@@ -122,7 +137,7 @@ func printClients(w io.Writer, all []admin.Client, now time.Time) error {
 		if used == "" {
 			used = "never"
 		}
-		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.ScopesText(),
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.ScopesText(), c.Origin,
 			formatLocalTime(c.Created), end, used)
 	}
 	return tw.Flush()

@@ -309,8 +309,8 @@ func TestOA10AnotherPrincipal(t *testing.T) {
 	}
 }
 
-// TestCallerOfEachRequest shows that a session's caller has the rights and the proof of the request, not those of
-// another.
+// TestCallerOfEachRequest shows that a session's caller has the rights, the origin and the proof of the request, not
+// those of another.
 func TestCallerOfEachRequest(t *testing.T) {
 	d, check := newFakeDeck(), newRegister()
 	heard := make(chan drawbridge.Caller, 1)
@@ -318,7 +318,9 @@ func TestCallerOfEachRequest(t *testing.T) {
 		heard <- call.Caller
 		return drawbridge.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
 	}
-	check.set("ada-2", somebody("ada", "mcp:other", "ada-2"))
+	again := somebody("ada", "mcp:other", "ada-2")
+	again.Origin = "observed"
+	check.set("ada-2", again)
 	url := serveHTTP(t, d, Options{Authenticator: check})
 	resp, err := http.DefaultClient.Do(with(httpRequest(t, http.MethodPost, url,
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}}`), "ada-1"))
@@ -336,7 +338,7 @@ func TestCallerOfEachRequest(t *testing.T) {
 			}
 			got := <-heard
 			if got.AccessToken.Reveal() != token || cmp.Diff(check.known[token].Scopes, got.Scopes) != "" ||
-				got.Session == "" || string(got.Capabilities) != `{"roots":{}}` {
+				got.Origin != check.known[token].Origin || got.Session == "" || string(got.Capabilities) != `{"roots":{}}` {
 				t.Errorf("with %s: %+v", token, got)
 			}
 		}

@@ -56,8 +56,9 @@ func (db *DB) AddClient(ctx context.Context, c Client, token [sha256.Size]byte) 
 		return db.newFault(step, drawbridge.InvalidInput, err)
 	}
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
-		done, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO clients (name, token, scopes, origin, created, expires)
-			VALUES ($1, $2, $3, $4, CLOCK, $5) ON CONFLICT DO NOTHING`), c.Name, token[:], scopes, origin, toMillis(c.Expires))
+		done, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO clients
+			(name, token, scopes, origin, created, expires) VALUES ($1, $2, $3, $4, CLOCK, $5)
+			ON CONFLICT DO NOTHING`), c.Name, token[:], scopes, origin, toMillis(c.Expires))
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ func testClients(t *testing.T, p OpenStore) {
 	has(false)
 	token := func(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
 	end := time.Date(2027, 1, 2, 3, 4, 5, 6e6, time.UTC)
-	ci := store.Client{Name: "ci", Scopes: []drawbridge.Scope{"mcp:github", "mcp:fs"}, Origin: workspace.Observed, Expires: end}
+	ci := store.Client{Name: "ci", Scopes: []drawbridge.Scope{"mcp:github", "mcp:fs"}, Origin: workspace.Observed,
+		Expires: end}
 	bot := store.Client{Name: "a.bot_1-x", Scopes: []drawbridge.Scope{}, Origin: workspace.AgentProduced}
 	plain := bot // without an origin, the default is stored
 	plain.Origin = ""
