@@ -57,7 +57,16 @@ func knock(t *testing.T, g *Gateway) knocker {
 // do sends a stateless request with a token, and returns status and answer.
 func (k knocker) do(token, method, params string) (int, string) {
 	k.t.Helper()
-	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + tasksDeclared + `}`
+	return k.doWithMeta(token, method, params, "")
+}
+
+// doWithMeta is do with further members of the "_meta" object.
+func (k knocker) doWithMeta(token, method, params, meta string) (int, string) {
+	k.t.Helper()
+	if meta != "" {
+		meta = "," + meta
+	}
+	meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + tasksDeclared + meta + `}`
 	if params != "" {
 		meta += ","
 	}

@@ -26,6 +26,12 @@ type library struct {
 
 func openLibrary(t *testing.T) library {
 	t.Helper()
+	return openLibraryIn(t, MemoryStore)
+}
+
+// openLibraryIn opens a library whose gateway uses a store.
+func openLibraryIn(t *testing.T, storeLocation string) library {
+	t.Helper()
 	state := t.TempDir()
 	location := filepath.Join(state, "drawbridge", "workspace.db")
 	w, err := store.OpenWorkspace(t.Context(), location, store.Options{})
@@ -35,7 +41,7 @@ func openLibrary(t *testing.T) library {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return library{open(t, Config{Dir: t.TempDir(), LookupEnv: func(name string) (string, bool) {
+	return library{open(t, Config{Dir: t.TempDir(), Store: storeLocation, LookupEnv: func(name string) (string, bool) {
 		v, ok := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "DRAWBRIDGE_KEYCHAIN": "off"}[name]
 		return v, ok
 	}}), t}

@@ -129,8 +129,11 @@ func declared(call drawbridge.Call) (workspace.Origin, error) {
 		return registered, nil
 	}
 	named, isString := rawjson.DecodeString(value)
+	if !isString {
+		return "", &workspace.Error{Code: workspace.Invalid, Reason: originKey + " must be a string"}
+	}
 	origin := workspace.Origin(named)
-	if !isString || !origin.Valid() {
+	if !origin.Valid() {
 		return "", &workspace.Error{Code: workspace.Invalid, Reason: fmt.Sprintf("the origin %.40q does not exist", named)}
 	}
 	if workspace.JoinOrigins(registered, origin) != origin {

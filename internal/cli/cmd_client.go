@@ -45,12 +45,13 @@ func (d clientTokenCommands) addCommand() *cobra.Command {
 		Long: `Give a client a token, which is shown once: only its hash is kept. The client sends it in the
 header "Authorization: Bearer TOKEN". A scope is mcp:NAME for the server NAME, mcp:* for all
 servers, or * for everything. workspace:read, workspace:propose and workspace:memory are for the
-workspace; workspace:author, workspace:import, workspace:manage and workspace:scrub let a client
-act as you there, and * does not include them.
+workspace. workspace:author is for a client that writes there as you, and workspace:import for one
+that imports files; * does not include these two.
 
 What the client writes to the workspace has the origin that --origin names: agent-produced, imported
 from files, or observed elsewhere. A call can name a less trusted origin. Imported and observed
-content is a draft until you accept it. authored needs the scope workspace:author.`,
+content is a draft until you accept it. authored, which is for what you write yourself, needs the
+scope workspace:author.`,
 		Example: `  drawbridge client add ci --scope mcp:github --scope mcp:docs --expires 90d
   drawbridge client add laptop --scope 'mcp:*'
   drawbridge client add feed --scope workspace:propose --origin observed`,

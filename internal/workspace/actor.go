@@ -58,7 +58,7 @@ type Actor struct {
 	Principal string
 	// Thread and Run identify the work that a write belongs to. Each write of an agent or a script has a run.
 	Thread, Run string
-	// Declared is the origin that a client declares for its content; other kinds have none.
+	// Declared is the origin that a client declares for its content, also for what it imports; other kinds have none.
 	Declared Origin
 	// Capabilities are the rights of the actor. An empty list grants nothing.
 	Capabilities []Capability

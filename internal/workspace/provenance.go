@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -51,6 +52,15 @@ type Reference struct {
 	Server string `json:"server,omitempty"`
 }
 
+// importedOrigin returns the origin of what an actor imports. It is Imported, or the less trusted origin that the client
+// declared for which the import runs.
+func importedOrigin(a Actor) (Origin, error) {
+	if a.Declared != "" && !a.Declared.Valid() {
+		return "", refuse(Invalid, fmt.Sprintf("the origin %q does not exist", a.Declared))
+	}
+	return JoinOrigins(Imported, cmp.Or(a.Declared, Imported)), nil
+}
+
 // defaultOrigin returns the origin of what an actor writes. An outside client declares its origin; the other kinds have
 // a fixed one.
 func defaultOrigin(a Actor) (Origin, error) {
@@ -60,7 +70,7 @@ func defaultOrigin(a Actor) (Origin, error) {
 	case AgentActor:
 		return AgentProduced, nil
 	case ImportActor:
-		return Imported, nil
+		return importedOrigin(a)
 	case ClientActor:
 		return declaredOrigin(a)
 	}
