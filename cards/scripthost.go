@@ -193,8 +193,7 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	h.notifyProgress(ctx, "call "+string(name))
 	call := h.call
 	call.Method = mcp.MethodToolsCall
-	call.Params = rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(name)), "name"),
-		rawjson.Put(c.Arguments, "arguments"))
+	call.Params = h.paramsFor(name, c.Arguments)
 	collected := &collectedCall{host: h, peer: h.run.Peer, line: c.Line, size: len(call.Params),
 		waits: make(chan deck.ApprovalRequest, 1), decided: make(chan approvalDecision, 1),
 		ended: make(chan sandbox.Reply, 1)}
@@ -219,6 +218,16 @@ func (h *scriptHost) Call(ctx context.Context, c sandbox.ToolCall) sandbox.Reply
 	id := strconv.Itoa(h.nextID)
 	h.pending[id] = collected
 	return sandbox.Reply{Pending: id, Tool: string(name)}
+}
+
+// paramsFor returns the params of a call of the script. The origin that the call of run_python names is that of every
+// call of the script.
+func (h *scriptHost) paramsFor(name drawbridge.CardName, arguments json.RawMessage) json.RawMessage {
+	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(name)), "name"), rawjson.Put(arguments, "arguments"))
+	if origin := rawjson.Get(h.run.Params, "_meta", deck.MetaOrigin); origin != nil {
+		params = rawjson.Apply(params, rawjson.Put(origin, "_meta", deck.MetaOrigin))
+	}
+	return params
 }
 
 // A CallCounter is a Peer of the session of an agent that has a budget. A script takes each of its calls from the budget.

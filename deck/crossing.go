@@ -11,6 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
+// MetaOrigin is the member of the "_meta" of a call with which an outside client names the origin of what the call
+// writes to the workspace. A script writes with the origin that the call of the script names.
+const MetaOrigin = "drawbridge/origin"
+
 // A WritingCard is a card that writes to the workspace: its Spec has a Crossing. It prepares changes, and cannot write
 // itself: the deck hands them to the boundary.
 type WritingCard interface {

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
+	"github.com/drawbridge-mcp/drawbridge/sandbox"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -26,11 +28,11 @@ type httpLibrary struct {
 	store string
 }
 
-func serveLibrary(t *testing.T) httpLibrary {
+func serveLibrary(t *testing.T, c Config) httpLibrary {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "store.db")
-	l := openLibraryIn(t, path)
-	return httpLibrary{l, knock(t, l.Gateway), path}
+	c.Store = filepath.Join(t.TempDir(), "store.db")
+	l := openLibraryWith(t, c)
+	return httpLibrary{l, knock(t, l.Gateway), c.Store}
 }
 
 // register stores a client, and returns its token.
@@ -120,7 +122,7 @@ func written(response string) string {
 // TestOriginOfAClient has clients that were registered with each origin, and calls that name each origin. A call may
 // name the origin of the registration, or a less trusted one. What is refused is on record, and writes nothing.
 func TestOriginOfAClient(t *testing.T) {
-	l := serveLibrary(t)
+	l := serveLibrary(t, Config{})
 	const refused, invalid = "policy_blocked", "-32602"
 	tokens := map[string]string{}
 	for _, origin := range []workspace.Origin{"observed", "imported", "agent-produced", "authored"} {
@@ -187,7 +189,7 @@ func TestOriginOfAClient(t *testing.T) {
 // TestScopesOfAWritingClient has a client without the scope to propose, which does not find the tool, and then gets the
 // scope.
 func TestScopesOfAWritingClient(t *testing.T) {
-	l := serveLibrary(t)
+	l := serveLibrary(t, Config{})
 	reader := l.register("feed", workspace.Observed, "workspace:read", "fs:write", "mcp:*")
 	unknown := strings.ReplaceAll(l.callBare(reader, "page_nothing"), "page_nothing", "page_create")
 	if got := l.create(reader, "Seen", ""); got != unknown || !strings.Contains(got, `"error"`) {
@@ -210,6 +212,38 @@ func TestScopesOfAWritingClient(t *testing.T) {
 		t.Errorf("the token before: %d", status)
 	}
 	if diff := cmp.Diff(map[string]string{"Seen": "client:feed observed draft"}, l.pages()); diff != "" {
+		t.Errorf("the pages (-want +got):\n%s", diff)
+	}
+}
+
+// TestOriginOfAScript has the scripts of two clients. What a script writes has the origin of its client, or the one that
+// the call of run_python names.
+func TestOriginOfAScript(t *testing.T) {
+	l := serveLibrary(t, Config{Discovery: &config.ToolDiscovery{Mode: "code"}})
+	if l.shared.scriptsErr != nil {
+		t.Skip(l.shared.scriptsErr)
+	}
+	feed := l.register("feed", workspace.Observed, "*")
+	model := l.register("model", workspace.AgentProduced, "*")
+	for _, tt := range []struct{ token, title, origin string }{
+		{feed, "One", ""}, {feed, "Two", `"agent-produced"`}, {model, "Three", ""}, {model, "Four", `"imported"`},
+	} {
+		meta := ""
+		if tt.origin != "" {
+			meta = `"drawbridge/origin":` + tt.origin
+		}
+		_, body := l.doWithMeta(tt.token, mcp.MethodToolsCall, `"name":"run_python","arguments":{"code":"tools.page_create(title='`+
+			tt.title+`', text='A fact.')"}`, meta)
+		if strings.Contains(body, sandbox.ErrNoInterpreter.Error()) {
+			t.Skip(body)
+		}
+		if refused := strings.Contains(body, "less trusted"); refused != (tt.title == "Two") {
+			t.Errorf("%s: %s", tt.title, body)
+		}
+	}
+	want := map[string]string{"One": "client:feed observed draft", "Three": "client:model agent-produced candidate",
+		"Four": "client:model imported draft"}
+	if diff := cmp.Diff(want, l.pages()); diff != "" {
 		t.Errorf("the pages (-want +got):\n%s", diff)
 	}
 }

@@ -26,11 +26,11 @@ type library struct {
 
 func openLibrary(t *testing.T) library {
 	t.Helper()
-	return openLibraryIn(t, MemoryStore)
+	return openLibraryWith(t, Config{})
 }
 
-// openLibraryIn opens a library whose gateway uses a store.
-func openLibraryIn(t *testing.T, storeLocation string) library {
+// openLibraryWith opens a library whose gateway has a configuration, apart from the directories.
+func openLibraryWith(t *testing.T, c Config) library {
 	t.Helper()
 	state := t.TempDir()
 	location := filepath.Join(state, "drawbridge", "workspace.db")
@@ -41,10 +41,11 @@ func openLibraryIn(t *testing.T, storeLocation string) library {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return library{open(t, Config{Dir: t.TempDir(), Store: storeLocation, LookupEnv: func(name string) (string, bool) {
+	c.Dir, c.LookupEnv = t.TempDir(), func(name string) (string, bool) {
 		v, ok := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "DRAWBRIDGE_KEYCHAIN": "off"}[name]
 		return v, ok
-	}}), t}
+	}
+	return library{open(t, c), t}
 }
 
 // The callers of the tests: the person at the command line, an agent in a run, and an outside client with scopes.

@@ -38,9 +38,6 @@ func isProven(c drawbridge.Caller) bool {
 	})
 }
 
-// originKey is the member of the "_meta" of a call with which an outside client names the origin of its content.
-const originKey = "drawbridge/origin"
-
 // The principals that stand for all callers of a kind in the grants of a workspace.
 const (
 	allAgents  = "kind:agent"
@@ -124,13 +121,13 @@ func declared(call drawbridge.Call) (workspace.Origin, error) {
 	if registered == "" {
 		registered = workspace.AgentProduced
 	}
-	value := rawjson.Get(call.Params, "_meta", originKey)
+	value := rawjson.Get(call.Params, "_meta", deck.MetaOrigin)
 	if value == nil {
 		return registered, nil
 	}
 	named, isString := rawjson.DecodeString(value)
 	if !isString {
-		return "", &workspace.Error{Code: workspace.Invalid, Reason: originKey + " must be a string"}
+		return "", &workspace.Error{Code: workspace.Invalid, Reason: deck.MetaOrigin + " must be a string"}
 	}
 	origin := workspace.Origin(named)
 	if !origin.Valid() {
