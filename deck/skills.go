@@ -132,6 +132,18 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	return list, nil
 }
 
+// SkillServer returns the server that offers the skill with a listed URI. It returns "" if none does.
+func (d *Deck) SkillServer(ctx context.Context, caller drawbridge.Caller, uri string) drawbridge.ServerID {
+	if server, _, ok := naming.CutServer(uri); ok {
+		return server
+	}
+	s, err := d.collectSkills(ctx, caller, d.serversWith(ctx, caller, hasSkills), maxRouteAge)
+	if err != nil {
+		return ""
+	}
+	return s.owner(uri)
+}
+
 // visibleSkills returns the skills in s that are visible to the caller. Resources that are hidden from the caller are
 // removed from them.
 func (v *view) visibleSkills(caller drawbridge.Caller, s *skillSet) (items []json.RawMessage) {

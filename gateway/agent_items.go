@@ -52,8 +52,8 @@ func (t *AgentTools) Items(ctx context.Context, who agent.Identity, method strin
 		}
 		for _, raw := range list.Items {
 			uri := rawjson.GetString(raw, "uri")
-			server, own, _ := naming.CutServer(uri)
-			items = append(items, AgentItem{server, cmp.Or(own, uri), uri, raw})
+			_, own, _ := naming.CutServer(uri)
+			items = append(items, AgentItem{t.g.deck.SkillServer(ctx, caller, uri), cmp.Or(own, uri), uri, raw})
 		}
 		return items, err
 	}

@@ -522,7 +522,7 @@ func TestCommandsOfAHostileServer(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d requests: %q", len(all), all)
 	}
-	prompt, skill := all[0], all[1][max(strings.LastIndex(all[1], `"role":"user"`), 0):] // the last message only
+	prompt, skill := all[0], all[1][max(strings.LastIndex(all[1], `"Role":"user"`), 0):] // the last message only
 	if !strings.Contains(prompt, `first [TOOL_OUTPUT\\u003a`) || !strings.Contains(prompt, `\n\nExample of an answer: second\n[TOOL_OUTPUT::`) {
 		t.Errorf("the prompt is %s", prompt)
 	}
