@@ -4,6 +4,7 @@ package store_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -34,14 +35,27 @@ func percentile(all []time.Duration, p int) time.Duration {
 	return all[len(all)*p/100]
 }
 
-// TestWorkspaceNumbers measures a workspace of 1,000 pages and one of 100,000.
+// TestWorkspaceNumbers measures workspaces of 1,000 to 100,000 pages. Nothing grows faster than n log n.
 func TestWorkspaceNumbers(t *testing.T) {
-	for _, size := range []int{1000, 10_000, 100_000} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) { measureWorkspace(t, size) })
+	all := map[int]map[string]time.Duration{}
+	sizes := []int{1000, 10_000, 100_000}
+	for _, size := range sizes {
+		t.Run(fmt.Sprint(size), func(t *testing.T) { all[size] = measureWorkspace(t, size) })
+	}
+	small, large := sizes[0], sizes[len(sizes)-1]
+	bound := float64(large) * math.Log(float64(large)) / (float64(small) * math.Log(float64(small)))
+	for what, took := range all[large] {
+		growth := float64(took) / float64(all[small][what])
+		t.Logf("%s: %.1f times as long with %d pages as with %d (bar %.0f)", what, growth, large, small, bound)
+		if growth > bound {
+			t.Errorf("%s grows by %.1f, want at most %.0f", what, growth, bound)
+		}
 	}
 }
 
-func measureWorkspace(t *testing.T, size int) {
+// measureWorkspace returns the median of each operation, and the time of the import.
+func measureWorkspace(t *testing.T, size int) map[string]time.Duration {
+	medians := map[string]time.Duration{}
 	d := openDesk(t, filepath.Join(t.TempDir(), "w.db"))
 	random := rand.New(rand.NewPCG(1, 1))
 	importer := workspace.Actor{Kind: workspace.ImportActor, Principal: "ann", Capabilities: []workspace.Capability{workspace.Import}}
@@ -65,6 +79,7 @@ func measureWorkspace(t *testing.T, size int) {
 			t.Fatal(err)
 		}
 	}
+	medians["import"] = time.Since(began)
 	t.Logf("import: %.0f pages/s (bar 1500)", float64(size)/time.Since(began).Seconds())
 
 	timed := func(what string, bar time.Duration, n int, f func(i int) error) {
@@ -77,6 +92,7 @@ func measureWorkspace(t *testing.T, size int) {
 			took = append(took, time.Since(began))
 		}
 		p95 := percentile(took, 95)
+		medians[what] = took[len(took)/2]
 		t.Logf("%s: p50 %v, p95 %v (bar %v)", what, took[len(took)/2].Round(10*time.Microsecond), p95.Round(10*time.Microsecond), bar)
 		if p95 > bar && !testing.Short() {
 			t.Errorf("%s: %v, want at most %v", what, p95, bar)
@@ -119,4 +135,5 @@ func measureWorkspace(t *testing.T, size int) {
 		_, err := d.try(agent, workspace.SetBlock{Page: d.page("derived").ID, Slot: "b1", Text: fmt.Sprint("text ", i)})
 		return err
 	})
+	return medians
 }
