@@ -50,12 +50,14 @@ type ReviewReader interface {
 	Grants(ctx context.Context, call drawbridge.Call) (map[string][]workspace.Capability, error)
 }
 
-// An ItemReader reads memory and names.
+// An ItemReader reads memory, sources and names.
 type ItemReader interface {
 	// Access returns the name of the workspace, and who the caller is in it.
 	Access(ctx context.Context, call drawbridge.Call) (name string, actor workspace.Actor, err error)
 	// Resolve returns the ID of an entity: name is an ID, or the slug of a page.
 	Resolve(ctx context.Context, call drawbridge.Call, name string) (workspace.ID, error)
+	// Sources returns the sources of a revision: entities, and what is outside of the workspace.
+	Sources(ctx context.Context, call drawbridge.Call, revision workspace.ID) ([]workspace.ID, []workspace.Reference, error)
 	// Memory returns the items of a tier.
 	Memory(ctx context.Context, call drawbridge.Call, place workspace.MemoryPlace) ([]workspace.MemoryItem, error)
 }
@@ -230,6 +232,12 @@ func describeReceipt(r workspace.Receipt) string {
 		fmt.Fprintf(&b, " %d derived object(s) should be looked at again.", r.Flagged)
 	}
 	return b.String()
+}
+
+// IsWorkspaceTool reports whether a card of [WorkspaceCards] has the name.
+func IsWorkspaceTool(name string) bool {
+	all, err := WorkspaceCards(nil, deck.Context{})
+	return err == nil && slices.ContainsFunc(all, func(c drawbridge.Card) bool { return string(c.Spec().Name) == name })
 }
 
 // PersonTools returns the names of the cards that only a person of the workspace may call.

@@ -22,6 +22,8 @@ import (
 const (
 	// importBatch is how many files are written together.
 	importBatch = 200
+	// progressStep is how many files are read between two notifications of the progress.
+	progressStep = 50
 	// maxImportFile is the maximum size of an imported file in bytes.
 	maxImportFile = 8 << 20
 )
@@ -102,6 +104,12 @@ func prepareImport(ctx context.Context, w Workspace, files fileBackend, call dra
 		}
 	}
 	m.total = len(names)
+	if found.Unreadable > 0 {
+		m.out.Skipped = append(m.out.Skipped, fmt.Sprintf("%d folder(s): they cannot be read", found.Unreadable))
+	}
+	if found.Incomplete {
+		m.out.Skipped = append(m.out.Skipped, "the rest of the folder: it has too many files")
+	}
 	p.Batches = m.batches(ctx, names)
 	p.answer = func([]workspace.Receipt) Answer[importOutput] {
 		text := fmt.Sprintf("Imported %d file(s); %d were there already.", m.out.Imported, m.out.Known)
@@ -140,6 +148,8 @@ func (m *importer) batches(ctx context.Context, names []string) iter.Seq2[[]work
 				}
 				m.out.Imported += len(batch)
 				batch = nil
+			}
+			if (i+1)%progressStep == 0 || i == len(names)-1 {
 				m.tell(ctx, i+1)
 			}
 		}
@@ -329,8 +339,9 @@ func (e *exporter) writePage(ctx context.Context, p workspace.Page, dir string) 
 	if p.File == "" || !filepath.IsLocal(name) {
 		name = strings.ReplaceAll(p.Slug, "/", "-")
 	}
-	below := filepath.Join(dir, strings.TrimSuffix(name, ".md"))
+	below := filepath.Join(dir, name)
 	if !p.Folder {
+		below = filepath.Join(dir, strings.TrimSuffix(name, ".md"))
 		v, err := e.w.Page(ctx, e.call, string(p.ID))
 		if err != nil {
 			return err

@@ -27,6 +27,7 @@ type pageReadOutput struct {
 
 type pageListInput struct {
 	Parent string `json:"parent,omitempty" jsonschema:"The ID or the slug of a page; absent for the pages at the top."`
+	Deep   bool   `json:"deep,omitempty" jsonschema:"Whether to list the pages below each page too, right after it."`
 	Offset int    `json:"offset,omitempty" jsonschema:"How many pages to leave out at the beginning."`
 }
 
@@ -45,6 +46,11 @@ type pageSearchOutput struct {
 
 type pageInput struct {
 	Page string `json:"page" jsonschema:"The ID or the slug of the page."`
+}
+
+type pageLinksInput struct {
+	Page     string `json:"page,omitempty" jsonschema:"The ID or the slug of the page."`
+	Revision string `json:"revision,omitempty" jsonschema:"Show the sources of this revision only, in place of a page."`
 }
 
 type pageLinksOutput struct {
@@ -84,13 +90,19 @@ func pageCards(w Workspace) []drawbridge.Card {
 		}),
 		newShipped(Description[pageListInput]{Name: "page_list", Title: "List pages", Scopes: scopes,
 			Text:     "List the pages below a page, or at the top.\n\nThe list has at most 1,000 pages, by their titles; offset shows later ones.",
-			Examples: []pageListInput{{}, {Parent: "projects"}},
+			Examples: []pageListInput{{}, {Parent: "projects", Deep: true}},
 		}, func(ctx context.Context, call drawbridge.Call, in pageListInput) (answer Answer[pageListOutput], err error) {
 			parent, err := pageID(ctx, w, call, in.Parent)
 			if err != nil {
 				return answer, err
 			}
-			all, err := w.Children(ctx, call, parent, workspace.Window{Offset: in.Offset})
+			part := workspace.Window{Offset: in.Offset}
+			var all []workspace.Page
+			if in.Deep {
+				all, err = pagesBelow(ctx, w, call, parent, part)
+			} else {
+				all, err = w.Children(ctx, call, parent, part)
+			}
 			return Answer[pageListOutput]{Text: describePages(all), Value: pageListOutput{orEmpty(all)}}, err
 		}),
 		newShipped(Description[pageSearchInput]{Name: "page_search", Title: "Search pages", Scopes: scopes,
@@ -104,18 +116,17 @@ func pageCards(w Workspace) []drawbridge.Card {
 			}
 			return Answer[pageSearchOutput]{Text: describePages(pages), Value: pageSearchOutput{orEmpty(all)}}, err
 		}),
-		newShipped(Description[pageInput]{Name: "page_links", Title: "Show links of a page", Scopes: scopes,
-			Text:     "Show what leads to a page and away from it: links, and what it was derived from.",
-			Examples: []pageInput{{Page: "plan"}},
-		}, func(ctx context.Context, call drawbridge.Call, in pageInput) (answer Answer[pageLinksOutput], err error) {
-			v, err := w.Page(ctx, call, in.Page)
+		newShipped(Description[pageLinksInput]{Name: "page_links", Title: "Show links of a page", Scopes: scopes,
+			Text:     "Show what leads to a page and away from it: links, and what it was derived from. Or show the sources of one revision.",
+			Examples: []pageLinksInput{{Page: "plan"}},
+		}, func(ctx context.Context, call drawbridge.Call, in pageLinksInput) (answer Answer[pageLinksOutput], err error) {
+			l, err := linksOf(ctx, w, call, in)
 			if err != nil {
 				return answer, err
 			}
-			l, err := w.Links(ctx, call, v, workspace.Window{})
 			l.Links, l.Backlinks, l.Sources, l.Derived, l.Outside = orEmpty(l.Links), orEmpty(l.Backlinks), orEmpty(l.Sources),
 				orEmpty(l.Derived), orEmpty(l.Outside)
-			return Answer[pageLinksOutput]{Text: describeLinks(l), Value: pageLinksOutput{l}}, err
+			return Answer[pageLinksOutput]{Text: describeLinks(l), Value: pageLinksOutput{l}}, nil
 		}),
 		newShipped(Description[pageHistoryInput]{Name: "page_history", Title: "Show the history of a page", Scopes: scopes,
 			Text:     "Show the revisions of a page or of one object, the newest first: who wrote them, and who accepted them.",
@@ -151,6 +162,32 @@ func pageID(ctx context.Context, w Workspace, call drawbridge.Call, name string)
 	return w.Resolve(ctx, call, name)
 }
 
+// pagesBelow returns a part of the pages below a page, each with those below it right after it.
+func pagesBelow(ctx context.Context, w Workspace, call drawbridge.Call, parent workspace.ID, part workspace.Window) ([]workspace.Page, error) {
+	limit, skip := part.Bounds()
+	var all []workspace.Page
+	var walk func(parent workspace.ID) error
+	walk = func(parent workspace.ID) error {
+		for offset := 0; len(all) < limit; {
+			pages, err := w.Children(ctx, call, parent, workspace.Window{Offset: offset})
+			if err != nil || len(pages) == 0 {
+				return err
+			}
+			offset += len(pages)
+			for _, p := range pages {
+				if skip--; skip < 0 && len(all) < limit {
+					all = append(all, p)
+				}
+				if err := walk(p.ID); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return all, walk(parent)
+}
+
 func readPage(ctx context.Context, w Workspace, call drawbridge.Call, in pageReadInput) (answer Answer[pageReadOutput], err error) {
 	v, err := w.Page(ctx, call, in.Page)
 	if err != nil {
@@ -167,6 +204,22 @@ func readPage(ctx context.Context, w Workspace, call drawbridge.Call, in pageRea
 	files, err := w.Attachments(ctx, call, v.ID)
 	v.Blocks = orEmpty(v.Blocks)
 	return Answer[pageReadOutput]{Foreign: true, Text: describePage(v, files), Value: pageReadOutput{Page: &v, Attachments: files}}, err
+}
+
+// linksOf returns the links of a page, or the sources of a revision.
+func linksOf(ctx context.Context, w Workspace, call drawbridge.Call, in pageLinksInput) (l workspace.PageLinks, err error) {
+	if (in.Page == "") == (in.Revision == "") {
+		return l, ToolError("Name a page or a revision.")
+	}
+	if in.Revision != "" {
+		l.Sources, l.Outside, err = w.Sources(ctx, call, workspace.ID(in.Revision))
+		return l, err
+	}
+	v, err := w.Page(ctx, call, in.Page)
+	if err != nil {
+		return l, err
+	}
+	return w.Links(ctx, call, v, workspace.Window{})
 }
 
 func diffRevisions(ctx context.Context, w Workspace, call drawbridge.Call, in pageDiffInput) (string, error) {
@@ -191,7 +244,7 @@ func diffRevisions(ctx context.Context, w Workspace, call drawbridge.Call, in pa
 				}
 			}
 		}
-		b.WriteString(edit.Diff(fmt.Sprintf("%s %s", r.Kind, r.Entity), before.Text, r.Text))
+		b.WriteString(edit.WholeDiff(fmt.Sprintf("%s %s", r.Kind, r.Entity), before.Text, r.Text))
 	}
 	return b.String(), nil
 }

@@ -80,6 +80,19 @@ func (w *Workspace) Links(ctx context.Context, call drawbridge.Call, page worksp
 	return l, err
 }
 
+// Sources returns the sources of a revision, also of one that waits: entities, and what is outside of the workspace.
+func (w *Workspace) Sources(ctx context.Context, call drawbridge.Call, revision workspace.ID) (ids []workspace.ID,
+	outside []workspace.Reference, err error) {
+	if _, err = w.open(ctx, call, workspace.Read); err != nil {
+		return nil, nil, err
+	}
+	if ids, err = w.store.RevisionSources(ctx, revision); err != nil {
+		return nil, nil, err
+	}
+	outside, err = w.store.OutsideSources(ctx, revision)
+	return ids, outside, err
+}
+
 // History returns the revisions of an entity, or of a page and all that it has, the newest first.
 func (w *Workspace) History(ctx context.Context, call drawbridge.Call, entity workspace.ID, part workspace.Window) ([]workspace.Revision, error) {
 	if _, err := w.open(ctx, call, workspace.Read); err != nil {

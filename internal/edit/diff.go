@@ -20,6 +20,9 @@ func Diff(name, before, after string) string {
 	return fmt.Sprintf("%s[%d bytes elided]\n%s", head, len(diff)-len(head)-len(tail), tail)
 }
 
+// WholeDiff is like Diff, but leaves nothing out. It is for a person who decides about the difference.
+func WholeDiff(name, before, after string) string { return udiff.Unified(name, name, before, after) }
+
 // prefixOfLines returns as many whole lines at the start of a text as fit into size bytes.
 func prefixOfLines(text string, size int) string {
 	for size > 0 && text[size-1] != '\n' {

@@ -251,6 +251,11 @@ func (w *Workspace) Sources(ctx context.Context, entity workspace.ID) ([]workspa
 		ON r.entity = d.derived AND r.revision = d.revision AND r.state = 'current' WHERE d.derived = $1 ORDER BY d.source LIMIT 10000`, string(entity))
 }
 
+// RevisionSources returns the entities from which the contents of a revision were made, also if they wait.
+func (w *Workspace) RevisionSources(ctx context.Context, revision workspace.ID) ([]workspace.ID, error) {
+	return w.linked(ctx, "SELECT DISTINCT source FROM derivations WHERE revision = $1 ORDER BY source LIMIT 10000", string(revision))
+}
+
 // Derived returns the entities whose current contents are derived from an entity.
 func (w *Workspace) Derived(ctx context.Context, entity workspace.ID) ([]workspace.ID, error) {
 	return w.linked(ctx, `SELECT DISTINCT d.derived FROM derivations AS d JOIN revisions AS r
