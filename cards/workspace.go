@@ -109,10 +109,13 @@ type openWorkspace struct {
 	Actor string `json:"actor"`
 }
 
+// WorkspaceName is the name of the card that names the open workspace.
+const WorkspaceName = "drawbridge_workspace"
+
 // newWorkspaceCard returns the card that names the open workspace. w is nil if none is open.
 func newWorkspaceCard(w Workspace) drawbridge.Card {
 	return newShipped(Description[workspaceInput]{
-		Name: "drawbridge_workspace", Title: "Show the workspace",
+		Name: WorkspaceName, Title: "Show the workspace",
 		Text: "Show which workspace is open.\n\nA workspace holds pages, their properties and memory. `held` are the scopes that you hold in it. " +
 			"If none is open, `workspace` is null and no tool can read or write pages.",
 		Examples: []workspaceInput{{}},

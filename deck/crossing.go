@@ -46,7 +46,8 @@ type Boundary interface {
 // crossBoundary carries out a call of a card that writes to the workspace.
 func (d *Deck) crossBoundary(ctx context.Context, t callTarget, call drawbridge.Call) (drawbridge.Result, error) {
 	card, ok := t.card.(WritingCard)
-	if !ok || d.boundary == nil {
+	boundary := d.boundary.Load()
+	if !ok || boundary == nil {
 		return drawbridge.Result{}, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError,
 			Step: "write to the workspace", Err: errors.New("no workspace is open"), Next: "run: drawbridge workspace init"}
 	}
@@ -60,7 +61,7 @@ func (d *Deck) crossBoundary(ctx context.Context, t callTarget, call drawbridge.
 			if err != nil {
 				return drawbridge.Result{}, err
 			}
-			written, err := d.boundary.Cross(ctx, call, t.spec, p, changes)
+			written, err := (*boundary).Cross(ctx, call, t.spec, p, changes)
 			if err != nil {
 				return drawbridge.Result{}, err
 			}
@@ -74,11 +75,12 @@ func (d *Deck) crossBoundary(ctx context.Context, t callTarget, call drawbridge.
 // tellSubscribers sends an event for each resource that writes have changed, if there are subscriptions to Drawbridge's
 // own resources.
 func (d *Deck) tellSubscribers(ctx context.Context, receipts []workspace.Receipt) {
-	if !d.subscriptions.hasAny("") {
+	boundary := d.boundary.Load()
+	if boundary == nil || !d.subscriptions.hasAny("") {
 		return
 	}
 	for _, r := range receipts {
-		for _, uri := range d.boundary.URIs(ctx, r) {
+		for _, uri := range (*boundary).URIs(ctx, r) {
 			d.listeners.notify(Event{Kind: ResourceUpdated, URI: uri})
 		}
 	}

@@ -31,7 +31,7 @@ type Deck struct {
 	stream           string
 	owner            string // the principal whose connections are watched
 	resultGuard      ResultGuard
-	shipped          []*item
+	taskCards        []drawbridge.CardName // the shipped cards that may answer with a task
 	searcher         *toolsearch.Finder
 	guards           *guardChain
 	interceptors     []Interceptor
@@ -41,7 +41,7 @@ type Deck struct {
 	// If approver is nil, calls that need an approval are refused.
 	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
-	boundary    Boundary                                                                // nil without a workspace
+	boundary    atomic.Pointer[Boundary]                                                // nil without a workspace
 	trail       *ReadTrail                                                              // nil stores nothing
 	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all skills
 	sealer      tokenSealer
@@ -64,6 +64,7 @@ type Deck struct {
 
 	// mu serializes changes of the deck. Readers load the view without it.
 	mu         sync.Mutex
+	shipped    []*item
 	configured bool            // Configure has succeeded at least once
 	ledger     ledger.Snapshot // the live entries only; the journal stores all entries and grows forever
 	keys       ledger.KeyGenerator
@@ -75,7 +76,7 @@ type Deck struct {
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
-		filterSkill: o.FilterSkill, trail: o.ReadTrail, boundary: o.Boundary, ending: context.WithoutCancel(ctx),
+		filterSkill: o.FilterSkill, trail: o.ReadTrail, ending: context.WithoutCancel(ctx),
 		maker: itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
 		skills: newSkillCache(), beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -111,20 +112,17 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		RecordAction: d.callLog.RecordShieldAction, Log: d.log, Scanner: o.ResultScanner}
 	d.sealer = newTokenSealer(o.SealKeys, d.now)
 	for i, c := range slices.Concat(o.Cards, o.Tools) {
-		spec := c.Spec()
-		for _, other := range d.shipped {
-			if other.spec.Name == spec.Name {
-				return nil, &drawbridge.Fault{
-					Kind: drawbridge.BuildFailed, Code: drawbridge.InvalidInput,
-					Step: "make the deck", Err: fmt.Errorf("two shipped cards are named %q", spec.Name),
-				}
-			}
+		it := shippedItem(c, i >= len(o.Cards))
+		if indexOfCard(d.shipped, it.spec.Name) >= 0 {
+			return nil, duplicateCardFault(it.spec.Name)
 		}
-		d.shipped = append(d.shipped, &item{
-			kind: tools.word, spec: spec, offer: offeredItem{Name: string(spec.Name), Raw: spec.Definition},
-			names: []drawbridge.CardName{spec.Name, naming.QualifiedName(drawbridge.OwnServer, string(spec.Name))},
-			card:  c, inside: i >= len(o.Cards),
-		})
+		d.shipped = append(d.shipped, it)
+		if supportsTask(it.spec.Definition) {
+			d.taskCards = append(d.taskCards, it.spec.Name)
+		}
+	}
+	if o.Boundary != nil {
+		d.boundary.Store(&o.Boundary)
 	}
 	d.shipped = append(d.shipped, d.searchCards()...)
 	for _, c := range o.Resources {

@@ -142,7 +142,7 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 			known = append(known, m.listing.Capabilities)
 		}
 	}
-	if slices.ContainsFunc(d.shipped, func(it *item) bool { return it.template != nil && caller.HasScopes(it.spec.Scopes) }) {
+	if slices.ContainsFunc(v.templates.items, func(it *item) bool { return it.card != nil && caller.HasScopes(it.spec.Scopes) }) {
 		known = append(known, json.RawMessage(`{"resources":{"subscribe":true}}`))
 	}
 	caps := rawjson.Apply(serverCapabilities(known, never), extensionEdits(caller.Capabilities, known)...)

@@ -35,11 +35,9 @@ func (d *Deck) ownTaskScopes(caller drawbridge.Caller) ([]drawbridge.Scope, bool
 	if d.ownTasks == nil {
 		return nil, false
 	}
-	for _, it := range d.shipped {
-		if supportsTask(it.spec.Definition) {
-			if spec, ok := d.FindCard(caller, it.spec.Name); ok && spec.Server == "" {
-				return spec.Scopes, true
-			}
+	for _, name := range d.taskCards {
+		if spec, ok := d.FindCard(caller, name); ok && spec.Server == "" {
+			return spec.Scopes, true
 		}
 	}
 	return nil, false

@@ -29,6 +29,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
@@ -129,6 +130,8 @@ type Gateway struct {
 	// sessionEvents is the queue of session events for the addons; nil without addons.
 	sessionEvents chan sessionEvent
 	config        Config
+	trail         *deck.ReadTrail
+	crossing      atomic.Bool // the deck has the cards of a workspace
 
 	// serverTable and serverTrust hold the data of mountable servers that every call needs. Calls read them without
 	// locking mu.
@@ -297,6 +300,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
 	trail := deck.NewReadTrail()
+	g.trail = trail
 	if err := g.openAddons(c, found); err != nil {
 		return err
 	}
@@ -308,6 +312,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	if err != nil {
 		return err
 	}
+	g.crossing.Store(own.boundary != nil)
 	if g.catalogue, err = g.newToolCatalogue(); err != nil {
 		return err
 	}

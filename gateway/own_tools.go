@@ -106,9 +106,7 @@ func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.Own
 		guard.Roots = append(guard.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
 	guard.Home = homeDir(c.LookupEnv)
-	if g.shared.hasWorkspace() {
-		guard.PersonTools, guard.PathTools = cards.PersonTools(), cards.FolderTools()
-	}
+	guard.PersonTools, guard.PathTools, guard.HasPersonTools = cards.PersonTools(), cards.FolderTools(), g.HasWorkspace
 	if !g.offersScripts(LoadedConfig{config: c, set: g.set}.discoverySettings()) {
 		guard.NotForClients = []string{cards.RunPythonName}
 	}

@@ -42,6 +42,9 @@ func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	if err == nil && isFileStore(place) {
 		add(&o.Prefixes, place) // includes the journal of the database, the spool of the audit and the file of the hub
 	}
+	if place, err := WorkspaceLocation(s, c.LookupEnv); err == nil && isFileStore(place) {
+		add(&o.Prefixes, place)
+	}
 	if usual, err := StoreLocation("", config.Settings{}, c.LookupEnv); err == nil {
 		add(&o.Paths, filepath.Dir(usual))
 	}

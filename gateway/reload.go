@@ -26,7 +26,7 @@ type Changes struct {
 func (c Changes) IsEmpty() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
 
 // Reload reads the configuration again and applies the changes of servers. Other servers continue, calls in flight
-// complete normally, and callers are notified of changed lists. Of the settings, Reload applies only the rules, all of
+// complete normally, and callers are notified of changed lists. A workspace that was made since is opened. Of the settings, Reload applies only the rules, all of
 // them or none; other changed settings apply after the next start. Reload also reads the trust data that other
 // processes have stored. The error is a *drawbridge.Fault. Its code is InvalidInput if a file can no longer be read, or
 // if the file with the rules is missing. Then nothing changes.
@@ -69,7 +69,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 		g.recordRulesChange(r.rules())
 	}
 	g.updateOwnFiles()
-	return changes, errors.Join(err, g.forgetOutputs(ctx, rows), g.recheckPins(ctx), g.revetLocked(ctx))
+	return changes, errors.Join(err, g.addWorkspace(ctx), g.forgetOutputs(ctx, rows), g.recheckPins(ctx), g.revetLocked(ctx))
 }
 
 // Relist requests the lists of the named servers again, or of all servers if none is named. It is needed because a

@@ -240,15 +240,15 @@ func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 }
 
 // Fingerprint returns a hash of the configuration. Two configurations with the same hash have the same servers, card
-// names and rules, so one gateway can serve both. The hash is computed from secrets, so it must not be stored outside
-// memory.
+// names and rules, and both or none have a workspace, so one gateway can serve both. The hash is computed from secrets,
+// so it must not be stored outside memory.
 func (r LoadedConfig) Fingerprint() (string, error) {
 	rows := r.set.Mountable()
 	for i := range rows {
 		rows[i] = rows[i].WithoutOrigin()
 	}
 	text, err := json.Marshal([]any{configStream(r.config, r.set), r.config.Naming, r.rules(),
-		r.discoverySettings(), r.set.Settings.Deck, rows, r.addonFacts()})
+		r.discoverySettings(), r.set.Settings.Deck, rows, r.addonFacts(), r.HasWorkspace()})
 	if err != nil {
 		return "", err
 	}

@@ -28,6 +28,11 @@ func stateFiles(c Config, s config.Settings) []stateFile {
 			files = append(files, stateFile{location + suffix, false})
 		}
 	}
+	if location, err := WorkspaceLocation(s, c.LookupEnv); err == nil && isFileStore(location) {
+		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+			files = append(files, stateFile{location + suffix, false})
+		}
+	}
 	if spool, err := auditSpoolDir(c.Store, s, c.LookupEnv); err == nil && spool != "" {
 		files = append(files, stateFile{spool, true})
 	}

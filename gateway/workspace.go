@@ -45,17 +45,9 @@ func (g *Shared) openWorkspace(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	location, err := WorkspaceLocation(s, c.LookupEnv)
-	if err != nil {
-		if s.WorkspaceURL == "" && s.WorkspacePath == "" {
-			return nil // the settings name none
-		}
+	location, err := existingWorkspace(s, c.LookupEnv)
+	if err != nil || location == "" {
 		return err
-	}
-	if isFileStore(location) {
-		if _, err := os.Stat(location); errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
 	}
 	if g.workspace, err = store.OpenWorkspace(ctx, location, store.Options{}); err != nil {
 		return err
@@ -64,11 +56,74 @@ func (g *Shared) openWorkspace(ctx context.Context, c Config) error {
 	return nil
 }
 
+// existingWorkspace returns the location of the workspace; "" if there is none. A database exists if the settings name
+// it.
+func existingWorkspace(s config.Settings, lookup func(string) (string, bool)) (string, error) {
+	location, err := WorkspaceLocation(s, lookup)
+	if err != nil {
+		if s.WorkspaceURL == "" && s.WorkspacePath == "" {
+			return "", nil // the settings name none
+		}
+		return "", err
+	}
+	if isFileStore(location) {
+		if _, err := os.Stat(location); errors.Is(err, os.ErrNotExist) {
+			return "", nil
+		}
+	}
+	return location, nil
+}
+
+// A NewWorkspace is the result of CreateWorkspace.
+type NewWorkspace struct {
+	// Location is the path of the file, or the host and the name of the database.
+	Location string `json:"location"`
+	// Created reports that there was no file before. It is false for a database.
+	Created bool `json:"created"`
+}
+
+// CreateWorkspace creates the workspace of a configuration, unless it exists. The error is that of [WorkspaceLocation] or
+// of the store.
+func CreateWorkspace(ctx context.Context, c Config) (NewWorkspace, error) {
+	s, err := loadSettings(c)
+	if err != nil {
+		return NewWorkspace{}, err
+	}
+	location, err := WorkspaceLocation(s, c.LookupEnv)
+	if err != nil {
+		return NewWorkspace{}, err
+	}
+	made := NewWorkspace{Location: location}
+	if isFileStore(location) {
+		_, err := os.Stat(location)
+		made.Created = errors.Is(err, os.ErrNotExist)
+	} else {
+		made.Location = workspaceName(location)
+	}
+	w, err := store.OpenWorkspace(ctx, location, store.Options{})
+	if err != nil {
+		return NewWorkspace{}, err
+	}
+	return made, w.Close()
+}
+
 // hasWorkspace reports whether a workspace is open.
 func (g *Shared) hasWorkspace() bool {
 	g.workspaceMu.Lock()
 	defer g.workspaceMu.Unlock()
 	return g.workspace != nil
+}
+
+// HasWorkspace reports whether the gateway reads and writes a workspace.
+func (g *Gateway) HasWorkspace() bool { return g.crossing.Load() }
+
+// HasWorkspace reports whether a gateway with this configuration has a workspace: one is open, or it exists.
+func (r LoadedConfig) HasWorkspace() bool {
+	if r.shared.hasWorkspace() {
+		return true
+	}
+	location, err := existingWorkspace(r.set.Settings, r.config.LookupEnv)
+	return err != nil || location != "" // the error is that of opening it
 }
 
 func (g *Shared) closeWorkspace() error {
@@ -112,11 +167,44 @@ func (g *Gateway) newOwnParts(ctx context.Context, view *cardBackend, d config.T
 		own.listed = g.withScripts(cards.ControlCards(view, view, nil), d)
 		return own, nil
 	}
-	of, err := cards.WorkspaceCards(w, deck.Context{Dir: g.config.Dir, Handles: map[string]any{cards.ReadTrailKey: trail,
-		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects)}})
+	of, err := g.workspaceCards(w)
 	own.listed = g.withScripts(append(cards.ControlCards(view, view, w), of...), d)
 	own.templates, own.boundary, own.workspace = cards.WorkspaceResources(w), w, w
 	return own, err
+}
+
+// addWorkspace gives the deck the cards of a workspace that was made since the gateway was opened. It does nothing if there
+// is none, or if the deck has its cards. The caller must hold mu.
+func (g *Gateway) addWorkspace(ctx context.Context) error {
+	if g.crossing.Load() {
+		return nil
+	}
+	w, err := g.newWorkspace(ctx, g.trail)
+	if err != nil || w == nil {
+		return err
+	}
+	all, err := g.workspaceCards(w)
+	if err != nil {
+		return err
+	}
+	view := &cardBackend{g}
+	for _, c := range cards.ControlCards(view, view, w) {
+		if c.Spec().Name == cards.WorkspaceName {
+			all = append(all, c)
+		}
+	}
+	g.crossing.Store(true)
+	if err := g.deck.OpenBoundary(w, all, cards.WorkspaceResources(w), cards.WorkspaceName); err != nil {
+		g.crossing.Store(false)
+		return err
+	}
+	return nil
+}
+
+// workspaceCards returns the cards that read and write a workspace.
+func (g *Gateway) workspaceCards(w *boundary.Workspace) ([]drawbridge.Card, error) {
+	return cards.WorkspaceCards(w, deck.Context{Dir: g.config.Dir, Handles: map[string]any{cards.ReadTrailKey: g.trail,
+		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects)}})
 }
 
 // workspaceName returns the name of a workspace that people see: that of its file, or that of the database.

@@ -205,6 +205,45 @@ func TestANewWorkspaceIsAnotherConfiguration(t *testing.T) {
 	}
 }
 
+// TestReloadOpensANewWorkspace: a gateway that was opened without a workspace has its tools after a reload, and keeps those
+// of the person from others.
+func TestReloadOpensANewWorkspace(t *testing.T) {
+	state := t.TempDir()
+	c := Config{Dir: t.TempDir(), LookupEnv: func(name string) (string, bool) {
+		v, ok := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "DRAWBRIDGE_KEYCHAIN": "off"}[name]
+		return v, ok
+	}}
+	l := library{open(t, c), t}
+	lists := func(c drawbridge.Caller) (all []string) {
+		for _, spec := range l.Deck().Cards(c) {
+			all = append(all, string(spec.Name))
+		}
+		return all
+	}
+	if all := lists(l.person()); slices.Contains(all, "page_read") {
+		t.Errorf("before: %q", all)
+	}
+	if _, err := CreateWorkspace(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := l.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.does(l.person(), "page_create", arguments{"title": "Plan"})
+	if named := l.does(l.client("*"), "drawbridge_workspace", arguments{}); rawjson.GetString(named, "workspace", "name") != "workspace.db" {
+		t.Errorf("the workspace is %s", named)
+	}
+	person, client := lists(l.person()), lists(l.client("*"))
+	if !slices.Contains(person, "review_promote") || !slices.Contains(client, "page_create") || slices.Contains(client, "review_promote") {
+		t.Errorf("the person has %q, a client %q", person, client)
+	}
+	if _, err := l.call(l.client("*"), "review_promote", arguments{"revision": "x"}); err == nil {
+		t.Error("a client promotes")
+	}
+}
+
 // TestTheWorkspaceIsOurFile: no tool is led to the file of the workspace, wherever it is, and its permissions are checked.
 func TestTheWorkspaceIsOurFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pages.db")

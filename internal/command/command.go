@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -163,6 +164,9 @@ func (c runner) findTool(ctx context.Context, name string) (drawbridge.Spec, err
 	}
 	if _, _, hidden := c.g.Deck().FindUnfiltered(name); hidden {
 		return drawbridge.Spec{}, c.unknownToolFault(name, nil)
+	}
+	if !c.g.HasWorkspace() && cards.IsWorkspaceTool(name) {
+		return drawbridge.Spec{}, noWorkspaceFault()
 	}
 	if id, ok := c.serverOfTool(name); ok {
 		if _, err := c.mount(ctx, id); err != nil {

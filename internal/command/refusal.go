@@ -38,6 +38,12 @@ func (c runner) unknownToolFault(name string, params json.RawMessage) error {
 	return f
 }
 
+// noWorkspaceFault returns the fault for a tool of the workspace, if there is no workspace.
+func noWorkspaceFault() error {
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.NotFound, Step: "there is no workspace yet",
+		Next: "drawbridge workspace init"}
+}
+
 // explainDenial adds the rule that denies a call to err, the fault of the call, and returns the result. If no rule
 // denies the call, it returns err unchanged.
 func (c runner) explainDenial(name string, params json.RawMessage, err error) error {
