@@ -120,7 +120,8 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
   drawbridge serve                          serve on standard input and output
   drawbridge serve --http 127.0.0.1:0       serve over HTTP, on a free port
   drawbridge mcp list                       show the state of each configured server
-  drawbridge tools call fs__read_text_file path=README.md`,
+  drawbridge tools call fs__read_text_file path=README.md
+  drawbridge workspace init                 keep pages that agents and you write`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildVersion(),
@@ -149,7 +150,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 		a.withSupportTable(a.doctorCommand()), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(),
 		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand(),
 		a.newModelsCommand().command(), a.acpCommand())
-	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand())
+	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand(), a.workspaceCommand(), a.reviewCommand())
 	a.addCompletions(root)
 	return root
 }

@@ -30,6 +30,12 @@ type terminal struct {
 // atTerminal starts the program in the project of a home of its own.
 func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	t.Helper()
+	return atTerminalWith(t, dir, nil, args...)
+}
+
+// atTerminalWith is atTerminal with more variables of the environment.
+func atTerminalWith(t *testing.T, dir string, env []string, args ...string) *terminal {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +50,8 @@ func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Args = append([]string{"drawbridge"}, args...)
 	cmd.Dir = project
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "SELF=" + self, "GORACE=" + quickExit,
-		"DRAWBRIDGE_KEYCHAIN=off"}
+	cmd.Env = append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "SELF=" + self, "GORACE=" + quickExit,
+		"DRAWBRIDGE_KEYCHAIN=off"}, env...)
 	return start(t, dir, cmd)
 }
 

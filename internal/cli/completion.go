@@ -31,6 +31,8 @@ func (a *app) addCompletions(root *cobra.Command) {
 		"addon approve": {a.completeAddons}, "addon reject": {a.completeAddons},
 		"ask show": {a.completePendingCalls}, "ask allow": {a.completePendingCalls},
 		"ask deny": {a.completePendingCalls}, "ask revoke": {a.completeGrants},
+		"workspace show": {a.completePages}, "workspace tree": {a.completePages}, "workspace history": {a.completePages},
+		"review accept": {a.completeCandidates}, "review reject": {a.completeCandidates}, "review done": {a.completeFlagged},
 	} {
 		cmd, _, err := root.Find(strings.Fields(path))
 		if err != nil {

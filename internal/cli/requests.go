@@ -24,6 +24,8 @@ func addOwnFlag(cmd *cobra.Command, own *bool) {
 type requester struct {
 	a *app
 	g *gateway.Gateway // nil for the hub
+	// bar shows the progress of a tool as a bar.
+	bar bool
 }
 
 // withRequests calls work with a requester for the hub. If no hub runs, or the hub is too old, work returns

@@ -51,6 +51,8 @@ func (d *waitDisplay) event(e command.Event) {
 	switch {
 	case e.Kind == command.StartingEvent:
 		d.setStatus(formatStarting(e))
+	case e.Kind == command.ProgressEvent && e.Progress != nil && d.r.bar && e.Progress.Total > 0:
+		d.setStatus(formatProgressBar(int(e.Progress.Progress), int(e.Progress.Total), 30))
 	case e.Kind == command.ProgressEvent && e.Progress != nil:
 		d.setStatus(formatProgress(*e.Progress))
 	case e.Kind == command.ApprovalEvent && e.Approval != nil:
