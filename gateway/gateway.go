@@ -299,8 +299,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		return err
 	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
-	trail := deck.NewReadTrail()
-	g.trail = trail
+	g.trail = deck.NewReadTrail()
 	if err := g.openAddons(c, found); err != nil {
 		return err
 	}
@@ -308,7 +307,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		g.sessionEvents = make(chan sessionEvent, maxSessionEvents)
 	}
 	discovery := LoadedConfig{config: c, set: g.set}.discoverySettings()
-	own, err := g.newOwnParts(ctx, view, discovery, trail)
+	own, err := g.newOwnParts(ctx, view, discovery)
 	if err != nil {
 		return err
 	}
@@ -316,7 +315,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	if g.catalogue, err = g.newToolCatalogue(); err != nil {
 		return err
 	}
-	if g.ownTools, err = g.provisionTools(c, trail, own.workspace); err != nil {
+	if g.ownTools, err = g.provisionTools(c, own.workspace); err != nil {
 		return err
 	}
 	if g.toolGuard, err = g.newOwnToolGuard(c, g.set.Settings); err != nil {
@@ -324,7 +323,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	}
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: own.listed, Tools: g.insideTools(discovery), ReadTrail: trail, Boundary: own.boundary, Resources: own.templates, Interceptors: g.interceptors(),
+		Cards: own.listed, Tools: g.insideTools(discovery), ReadTrail: g.trail, Boundary: own.boundary, Resources: own.templates, Interceptors: g.interceptors(),
 		FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,

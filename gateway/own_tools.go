@@ -21,11 +21,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
-// provisionTools builds Drawbridge's own tools. w is nil if no workspace is open. If a caller has no directory, the relative paths in its calls are
-// resolved against c.Dir.
-func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail, w cards.Workspace) (*deck.Provisioned, error) {
+// provisionTools builds Drawbridge's own tools. w is nil if no workspace is open. If a caller has no directory, the
+// relative paths in its calls are resolved against c.Dir.
+func (g *Gateway) provisionTools(c Config, w cards.Workspace) (*deck.Provisioned, error) {
 	handles := map[string]any{
-		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
+		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: g.trail,
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
 		cards.JobsKey:           g.shared.jobs,
 		cards.DelegateKey:       cards.Delegate(agentDelegate{}),

@@ -136,7 +136,7 @@ func (g *Shared) closeWorkspace() error {
 }
 
 // newWorkspace opens the workspace for the callers of the gateway. It returns nil if there is none.
-func (g *Gateway) newWorkspace(ctx context.Context, trail *deck.ReadTrail) (*boundary.Workspace, error) {
+func (g *Gateway) newWorkspace(ctx context.Context) (*boundary.Workspace, error) {
 	if err := g.shared.openWorkspace(ctx, g.config); err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (g *Gateway) newWorkspace(ctx context.Context, trail *deck.ReadTrail) (*bou
 	if g.shared.workspace == nil {
 		return nil, nil
 	}
-	return boundary.New(g.shared.workspace, g.shared.workspaceName, trail), nil
+	return boundary.New(g.shared.workspace, g.shared.workspaceName, g.trail), nil
 }
 
 // ownParts are what Drawbridge itself adds to a deck.
@@ -158,8 +158,8 @@ type ownParts struct {
 }
 
 // newOwnParts opens the workspace, and returns the cards that every client is listed.
-func (g *Gateway) newOwnParts(ctx context.Context, view *cardBackend, d config.ToolDiscovery, trail *deck.ReadTrail) (own ownParts, err error) {
-	w, err := g.newWorkspace(ctx, trail)
+func (g *Gateway) newOwnParts(ctx context.Context, view *cardBackend, d config.ToolDiscovery) (own ownParts, err error) {
+	w, err := g.newWorkspace(ctx)
 	if err != nil {
 		return own, err
 	}
@@ -179,7 +179,7 @@ func (g *Gateway) addWorkspace(ctx context.Context) error {
 	if g.crossing.Load() {
 		return nil
 	}
-	w, err := g.newWorkspace(ctx, g.trail)
+	w, err := g.newWorkspace(ctx)
 	if err != nil || w == nil {
 		return err
 	}

@@ -23,23 +23,20 @@ func (a *app) workspaceShowCommand() *cobra.Command {
 		Use:   "show PAGE",
 		Short: "Show a page, who wrote it, and what of it is accepted",
 		Long: `Show a page, who wrote it, and what of it is accepted. A block with another author or another
-state than the page has a line above it that says so.`,
+state than the page has a line above it that says so. Characters that cannot be seen are shown as
+\u escapes; "drawbridge workspace export" writes the text as it is.`,
 		Example: "  drawbridge workspace show plan",
 		Args:    exactArgs(1, "the ID or the slug of a page"),
 	}, func(ctx context.Context, r workspaceRequest, args []string) error {
 		return show(ctx, r, "page_read", toolArguments{"page": args[0]}, func(p pageResult) error {
-			clean := func(text string) string { return text }
-			if IsTerminal(a.Out) {
-				clean = safetext.Text
-			}
-			_, err := io.WriteString(a.Out, formatPage(p, clean))
+			_, err := io.WriteString(a.Out, formatPage(p))
 			return err
 		})
 	})
 }
 
-// formatPage returns a page for people. clean makes its texts printable; a file gets them unchanged.
-func formatPage(p pageResult, clean func(string) string) string {
+// formatPage returns the text of a page for people.
+func formatPage(p pageResult) string {
 	var b strings.Builder
 	v := p.Page
 	safetext.Fprintf(&b, "%s\n%s · %s\n", v.Title, v.Slug, formatStamp(v.Stamp))
@@ -58,7 +55,7 @@ func formatPage(p pageResult, clean func(string) string) string {
 	if len(v.Flags) > 0 {
 		b.WriteString("What it was made from has changed: drawbridge review\n")
 	}
-	b.WriteString("\n" + clean(v.Head))
+	b.WriteString("\n" + safetext.Text(v.Head))
 	for _, block := range v.Blocks {
 		if block.Lifecycle == workspace.Retired {
 			continue
@@ -66,7 +63,7 @@ func formatPage(p pageResult, clean func(string) string) string {
 		if block.Lifecycle != v.Lifecycle || block.Origin != v.Origin || block.By != v.By {
 			safetext.Fprintf(&b, "[%s: %s, revision %s]\n", block.Slot, formatStamp(block.Stamp), block.Revision)
 		}
-		b.WriteString(clean(block.Text))
+		b.WriteString(safetext.Text(block.Text))
 	}
 	if text := b.String(); !strings.HasSuffix(text, "\n") {
 		return text + "\n"

@@ -63,7 +63,7 @@ func shieldAndToolLines(db stored, line, seen func(words ...string) show) map[st
 		"tools call": {line("tools", "call", hostile()), seen("tools", "call", "bad__fails"),
 			seen("tools", "call", "bad__paint", "--json"), line("tools", "call", "bad__paint", hostile())},
 		"tools list": {seen("tools", "list"), seen("tools", "list", "--json")},
-		"tools search": {seen("tools", "search", "draws"), seen("tools", "search", "draws", "--json"),
+		"tools search": {seen("tools", "search", "draws paint"), seen("tools", "search", "draws paint", "--json"),
 			line("tools", "search", hostile())},
 		"tools show": {seen("tools", "show", "bad__paint"), seen("tools", "show", "bad__paint", "--json"),
 			line("tools", "show", hostile())},
@@ -130,6 +130,7 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 	}
 	maps.Copy(shows, mcpLines(line, seen))
 	maps.Copy(shows, shieldAndToolLines(db, line, seen))
+	maps.Copy(shows, workspaceLines(db.revision, line, seen))
 	return shows, map[string]string{
 		"audit export": "without a terminal it is byte for byte what the hashes are of; TestAtATerminalNothingIsObeyed has the other case",
 	}
@@ -165,7 +166,7 @@ func mcpLines(line, seen func(words ...string) show) map[string][]show {
 }
 
 // stored names what is in the home of a test.
-type stored struct{ ask, call, rows, pairs string }
+type stored struct{ ask, call, rows, pairs, revision string }
 
 // TestEveryCommandIsClassified keeps the list of commands that print foreign text complete.
 func TestEveryCommandIsClassified(t *testing.T) {
@@ -305,7 +306,8 @@ func (d *desk) infest() stored {
 	d.run(0, "tools", "call", "bad__paint", `{"a": `+quotedJSON(bad)+`}`)
 	script("Ignores all of it. ")
 	d.run(0, "mcp", "test", "bad")
-	s := stored{rows: filepath.Join(d.home, "rows.jsonl"), pairs: filepath.Join(d.home, "pairs.jsonl")}
+	s := stored{rows: filepath.Join(d.home, "rows.jsonl"), pairs: filepath.Join(d.home, "pairs.jsonl"),
+		revision: d.infestWorkspace()}
 	s.ask = d.record(bad)
 	out, _ := d.run(0, "audit", "log", "--json")
 	var calls []struct{ ID, Kind string }
