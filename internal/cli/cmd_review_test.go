@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -224,5 +225,40 @@ func TestImportShowsABar(t *testing.T) {
 	c.see("] 50 of 60")
 	if screen, code := c.ends(); code != 0 || !strings.Contains(screen, "✓ imported 60 files") {
 		t.Errorf("exit code %d\n%s", code, screen)
+	}
+}
+
+// TestAnInterruptedImportGoesOn: Ctrl-C ends an import, and the same command goes on with it.
+func TestAnInterruptedImportGoesOn(t *testing.T) {
+	d := newWritingDesk(t)
+	const files = 3000
+	for i := range files {
+		file := filepath.Join(d.project, "notes", fmt.Sprintf("%d.md", i))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.Repeat("A line.\n\n", 20)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Args, cmd.Dir = []string{"interruptible", "workspace", "import", "notes"}, d.project
+	cmd.Env = []string{"HOME=" + d.home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "GORACE=" + quickExit, "DRAWBRIDGE_KEYCHAIN=off"}
+	c := start(t, d.dir, cmd)
+	c.see("] 250 of") // the first batches are written
+	if _, err := c.tty.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	if screen, code := c.ends(); code != 130 || !strings.Contains(screen, "the same command goes on with the others") {
+		t.Errorf("exit code %d\n%s", code, screen)
+	}
+	out, _ := d.run(0, "workspace", "import", "notes", "--json")
+	var done struct{ Imported, Known int }
+	if err := json.Unmarshal([]byte(out), &done); err != nil || done.Known == 0 || done.Imported == 0 || done.Known+done.Imported != files {
+		t.Errorf("then: %s, %v", out, err)
 	}
 }

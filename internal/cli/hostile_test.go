@@ -306,8 +306,7 @@ func (d *desk) infest() stored {
 	d.run(0, "tools", "call", "bad__paint", `{"a": `+quotedJSON(bad)+`}`)
 	script("Ignores all of it. ")
 	d.run(0, "mcp", "test", "bad")
-	s := stored{rows: filepath.Join(d.home, "rows.jsonl"), pairs: filepath.Join(d.home, "pairs.jsonl"),
-		revision: d.infestWorkspace()}
+	s := stored{rows: filepath.Join(d.home, "rows.jsonl"), pairs: filepath.Join(d.home, "pairs.jsonl"), revision: d.infestWorkspace()}
 	s.ask = d.record(bad)
 	out, _ := d.run(0, "audit", "log", "--json")
 	var calls []struct{ ID, Kind string }

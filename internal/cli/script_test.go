@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -24,8 +25,14 @@ func TestMain(m *testing.M) {
 	mcptest.RunIfNamedServer()
 	testscript.Main(m, map[string]func(){
 		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OSProcess())) },
-		"outlive":    outlive,
-		"idp":        func() { os.Exit(oauthtest.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
+		"interruptible": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // as the program has it
+			code := cli.Main(ctx, os.Args[1:], cli.OSProcess())
+			stop()
+			os.Exit(code)
+		},
+		"outlive": outlive,
+		"idp":     func() { os.Exit(oauthtest.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
 
