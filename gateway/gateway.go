@@ -311,7 +311,6 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	if err != nil {
 		return err
 	}
-	g.crossing.Store(own.boundary != nil)
 	if g.catalogue, err = g.newToolCatalogue(); err != nil {
 		return err
 	}

@@ -167,13 +167,14 @@ func (g *Gateway) newOwnParts(ctx context.Context, view *cardBackend, d config.T
 		own.listed = g.withScripts(cards.ControlCards(view, view, nil), d)
 		return own, nil
 	}
+	g.crossing.Store(true)
 	of, err := g.workspaceCards(w)
 	own.listed = g.withScripts(append(cards.ControlCards(view, view, w), of...), d)
 	own.templates, own.boundary, own.workspace = cards.WorkspaceResources(w), w, w
 	return own, err
 }
 
-// addWorkspace gives the deck the cards of a workspace that was made since the gateway was opened. It does nothing if there
+// addWorkspace adds to the deck the cards of a workspace that was made since the gateway was opened. It does nothing if there
 // is none, or if the deck has its cards. The caller must hold mu.
 func (g *Gateway) addWorkspace(ctx context.Context) error {
 	if g.crossing.Load() {

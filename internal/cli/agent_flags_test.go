@@ -55,7 +55,7 @@ var flagCases = []flagCase{
 	{seedRow: "--thinking", args: words("-p --thinking medium hello"), out: "the answer to: hello\n"},
 	{seedRow: "--thinking", args: words("-p --thinking high hello"), out: "the answer to: hello\n"},
 	{seedRow: "--thinking", args: words("-p --thinking xhigh hello"), out: "the answer to: hello\n"},
-	{seedRow: "--thinking", args: words("-p --thinking hard hello"), code: 2, stderr: "--thinking is off, minimal, low"},
+	{seedRow: "--thinking", args: words("-p --thinking hard hello"), code: 2, stderr: "--thinking is \"off\", \"minimal\", \"low\""},
 	{seedRow: "--list-models", args: words("--list-models"), out: "fake "},
 	{seedRow: "--cwd", args: words("-p --cwd sub read @there.txt"), out: "text of there.txt"},
 	{seedRow: "--cwd", args: words("-p --cwd missing hello"), code: 2, stderr: "is not a directory"},

@@ -55,7 +55,7 @@ func TestAPersonAnswersAtTheCall(t *testing.T) {
 			} {
 				c := atTerminal(t, dir, "tools", "call", "every__echo", `{"text":"for \u202e you `+test.answer+`"}`)
 				c.see(`"text": "for \u202e you ` + test.answer + `"`)
-				c.answer("waits for approval (5m): allow once? [y/N]  (or: drawbridge ask) ", test.answer)
+				c.answer("waits for approval (5m; or: drawbridge ask): allow once? [y/N] ", test.answer)
 				screen, code := c.ends()
 				if code != test.code || !strings.Contains(screen, test.want) {
 					t.Errorf("answered %q: exit code %d\n%s", test.answer, code, screen)

@@ -141,7 +141,7 @@ func (d *waitDisplay) ask(p command.Approval) {
 		person.Say("keys typed before this cannot be dropped: answer with drawbridge ask")
 		return
 	}
-	question := fmt.Sprintf("waits for approval (%s): allow once? [y/N]  (or: drawbridge ask) ", formatWait(p.Until))
+	question := fmt.Sprintf("waits for approval (%s; or: drawbridge ask): allow once?", formatWait(p.Until))
 	allow, err := person.Confirm(question, false)
 	switch {
 	case d.ctx.Err() != nil, errors.Is(err, io.EOF):

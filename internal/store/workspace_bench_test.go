@@ -58,8 +58,6 @@ func measureWorkspace(t *testing.T, size int) map[string]time.Duration {
 	medians := map[string]time.Duration{}
 	d := openDesk(t, filepath.Join(t.TempDir(), "w.db"))
 	random := rand.New(rand.NewPCG(1, 1))
-	importer := workspace.Actor{Kind: workspace.ImportActor, Principal: "ann", Capabilities: []workspace.Capability{workspace.Import}}
-	var titles []string
 	write := func(a workspace.Actor, c workspace.Change, sources ...workspace.ID) workspace.Write {
 		w, err := workspace.NewWrite(a, workspace.Proposal{Change: c, Sources: sources, At: time.Now()})
 		if err != nil {
@@ -68,17 +66,7 @@ func measureWorkspace(t *testing.T, size int) map[string]time.Duration {
 		return w
 	}
 	began := time.Now()
-	for done := 0; done < size; done += 500 {
-		var batch []workspace.Write
-		for range 500 {
-			title := words(random, 4)
-			titles = append(titles, title)
-			batch = append(batch, write(importer, newPage(title, words(random, 40)+"\n\n", words(random, 40)+"\n")))
-		}
-		if _, err := d.Apply(t.Context(), batch...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	titles := importPages(t, d, random, size)
 	medians["import"] = time.Since(began)
 	t.Logf("import: %.0f pages/s (bar 1500)", float64(size)/time.Since(began).Seconds())
 
@@ -136,4 +124,25 @@ func measureWorkspace(t *testing.T, size int) map[string]time.Duration {
 		return err
 	})
 	return medians
+}
+
+// importPages imports random pages, and returns their titles.
+func importPages(t *testing.T, d desk, random *rand.Rand, size int) (titles []string) {
+	for done := 0; done < size; done += 500 {
+		var batch []workspace.Write
+		for range 500 {
+			title := words(random, 4)
+			titles = append(titles, title)
+			w, err := workspace.NewWrite(importer, workspace.Proposal{At: time.Now(),
+				Change: newPage(title, words(random, 40)+"\n\n", words(random, 40)+"\n")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch = append(batch, w)
+		}
+		if _, err := d.Apply(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return titles
 }
