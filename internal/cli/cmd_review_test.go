@@ -231,7 +231,7 @@ func TestImportShowsABar(t *testing.T) {
 // TestAnInterruptedImportGoesOn: Ctrl-C ends an import, and the same command goes on with it.
 func TestAnInterruptedImportGoesOn(t *testing.T) {
 	d := newWritingDesk(t)
-	const files = 3000
+	const files = 1000
 	for i := range files {
 		file := filepath.Join(d.project, "notes", fmt.Sprintf("%d.md", i))
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
