@@ -55,7 +55,9 @@ func (w *Workspace) actor(ctx context.Context, call drawbridge.Call) (workspace.
 	}
 	c := call.Caller
 	a := workspace.Actor{Kind: actorKind(c), Script: c.Kind == drawbridge.Sandbox, Principal: c.Principal}
-	a.Thread, a.Run = deck.ThreadAndRun(c)
+	if a.Thread, a.Run = c.Thread, c.Run; a.Kind != workspace.AuthorActor || a.Script {
+		a.Thread, a.Run = deck.ThreadAndRun(c)
+	}
 	if a.Kind == workspace.ClientActor {
 		if a.Declared, err = declared(call); err != nil {
 			return workspace.Actor{}, asFault("read the origin of the call", err)

@@ -123,7 +123,7 @@ func testRandomCallers(t *testing.T, location string) {
 				pages = append(pages, id)
 				mu.Unlock()
 				v, err := db.Page(ctx, string(id))
-				if err != nil || v.Origin != r.origin || v.Lifecycle == workspace.Canonical && !r.person || v.Run == "" {
+				if err != nil || v.Origin != r.origin || v.Lifecycle == workspace.Canonical && !r.person || (v.Run == "") != r.person {
 					t.Errorf("the page of %v is %+v, %v", r.caller.Kind, v.Stamp, err)
 				}
 				sources, err := db.Sources(ctx, id)

@@ -85,7 +85,7 @@ func formatStamp(s workspace.Stamp) string {
 	if s.Run != "" {
 		text += safetext.Sprintf(", run %s", s.Run)
 	}
-	if s.Thread != "" {
+	if s.Thread != "" && s.Thread != s.Run {
 		text += safetext.Sprintf(", thread %s", s.Thread)
 	}
 	return text

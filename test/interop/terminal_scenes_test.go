@@ -68,6 +68,32 @@ func TestTerminalSignIn(t *testing.T) {
 	w.frame("signed-in", address, blank)
 }
 
+// TestTerminalReview decides about a text that a script wrote over what the person has accepted.
+func TestTerminalReview(t *testing.T) {
+	w := newWindow(t)
+	for _, args := range [][]string{
+		{"workspace", "init"},
+		{"tools", "call", "page_create", "title=Garden plan", "text=# Garden plan\n\nBeans in May.\n\nTomatoes in June, at the south wall.\n"},
+		{"tools", "call", "run_python", `code=tools.page_update(page="garden-plan", slot="b3", text="Tomatoes in May, at the south wall.\n")`},
+	} {
+		cmd := exec.CommandContext(w.ctx, drawbridge, args...)
+		cmd.Dir, cmd.Env = w.garden(), w.environment("")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
+	w.open(w.environment(""), "review")
+	w.sees("a accept, r reject")
+	w.frame("review")
+	w.keys("a", "Enter")
+	w.sees("exit code 0")
+	cmd := exec.CommandContext(w.ctx, drawbridge, "workspace", "show", "garden-plan")
+	cmd.Dir, cmd.Env = w.garden(), w.environment("")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "Tomatoes in May") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // withoutSecrets returns the address of a sign-in page with other digits and letters where they are random.
 func withoutSecrets(address string) string {
 	return regexp.MustCompile(`(client_id=client-|code_challenge=|state=|:|%3A)\w[\w-]*`).ReplaceAllStringFunc(address, func(text string) string {
@@ -202,6 +228,7 @@ func TestTerminalPictures(t *testing.T) {
 		"approval": "drawbridge: a call waits for an answer",
 		"sign-in":  "drawbridge: a server needs a sign-in",
 		"held":     "drawbridge: a server changed its tool",
+		"review":   "drawbridge review: a text waits for a decision",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", "terminal", name+".ansi"))
 		if err != nil {
