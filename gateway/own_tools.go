@@ -106,7 +106,7 @@ func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.Own
 		guard.Roots = append(guard.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
 	guard.Home = homeDir(c.LookupEnv)
-	guard.PersonTools, guard.PathTools, guard.HasPersonTools = cards.PersonTools(), cards.FolderTools(), g.HasWorkspace
+	guard.PersonTools, guard.PathTools, guard.HasPersonTools = cards.PersonTools(), cards.FolderTools(), &g.crossing
 	if !g.offersScripts(LoadedConfig{config: c, set: g.set}.discoverySettings()) {
 		guard.NotForClients = []string{cards.RunPythonName}
 	}

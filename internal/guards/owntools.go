@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -47,8 +48,8 @@ type OwnToolGuard struct {
 	// PersonTools are the names of tools outside the catalogue that only the person at the command line may call, and
 	// PathTools of those whose paths are checked as those of the catalogue are.
 	PersonTools, PathTools []string
-	// HasPersonTools reports whether the deck has the PersonTools now; nil means that it does not.
-	HasPersonTools func() bool
+	// HasPersonTools is true if the deck has the PersonTools now; nil means that it does not.
+	HasPersonTools *atomic.Bool
 }
 
 var _ deck.ExplainingGuard = (*OwnToolGuard)(nil)
@@ -158,7 +159,7 @@ func (g *OwnToolGuard) CallerClass(caller drawbridge.Caller) string {
 // HidesAnything reports whether the guard may hide tools from some clients. It returns false if no client has a
 // profile: the deck then lists no own tools to clients.
 func (g *OwnToolGuard) HidesAnything() bool {
-	return g.Profile != deck.NoProfile || len(g.Clients) > 0 || g.HasPersonTools != nil && g.HasPersonTools()
+	return g.Profile != deck.NoProfile || len(g.Clients) > 0 || g.HasPersonTools != nil && g.HasPersonTools.Load()
 }
 
 // Decide denies calls of hidden tools. It requires a person's approval for calls with a path outside the roots.
