@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -249,6 +250,26 @@ func (s *ResultStore) remove(r *storedResult) {
 	}
 	if len(p.owners) == 0 {
 		delete(s.principals, r.owner.principal)
+	}
+}
+
+// Erase removes the results that contain one of the texts, as they are or in a JSON string.
+func (s *ResultStore) Erase(texts []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []*storedResult
+	for _, p := range s.principals {
+		for e := p.used.Front(); e != nil; e = e.Next() {
+			r := e.Value.(*storedResult)
+			if slices.ContainsFunc(texts, func(text string) bool {
+				return strings.Contains(r.text.text, text) || strings.Contains(r.text.text, strings.Trim(string(mustMarshal(text)), `"`))
+			}) {
+				found = append(found, r)
+			}
+		}
+	}
+	for _, r := range found {
+		s.remove(r)
 	}
 }
 

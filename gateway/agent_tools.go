@@ -102,7 +102,7 @@ func (t *AgentTools) Brief(ctx context.Context, who agent.Identity, wait bool) (
 			return agent.Briefing{}, context.Cause(ctx)
 		}
 	}
-	b := agent.Briefing{Dir: caller.Dir}
+	b := agent.Briefing{Dir: caller.Dir, Notes: t.g.workspaceNotes()}
 	counts := map[drawbridge.ServerID]int{}
 	for _, spec := range t.g.deck.Items(caller, mcp.MethodToolsList) {
 		counts[spec.Server]++

@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
@@ -145,7 +146,30 @@ func (g *Gateway) newWorkspace(ctx context.Context) (*boundary.Workspace, error)
 	if g.shared.workspace == nil {
 		return nil, nil
 	}
-	return boundary.New(g.shared.workspace, g.shared.workspaceName, g.trail), nil
+	return boundary.New(g.shared.workspace, g.shared.workspaceName, g.trail, g.eraseTexts), nil
+}
+
+// workspaceNotes returns what an agent's briefing says about the open workspace.
+func (g *Gateway) workspaceNotes() []string {
+	if !g.crossing.Load() {
+		return nil
+	}
+	g.shared.workspaceMu.Lock()
+	defer g.shared.workspaceMu.Unlock()
+	return []string{"Workspace: " + safetext.OneLine(g.shared.workspaceName) + " is open (page_search, page_read, page_create). " +
+		"What you write there is a candidate until the person accepts it."}
+}
+
+// eraseTexts removes scrubbed texts from kept results of scripts, from the journals of runs and from the earlier contents
+// of files.
+func (g *Gateway) eraseTexts(ctx context.Context, texts []string) error {
+	g.shared.results.Erase(texts)
+	runs := g.shared.db.EraseScriptRuns(ctx)
+	log, err := OpenUndoLog(g.config.Store, g.set.Settings, g.config.LookupEnv)
+	if err == nil && log != nil {
+		err = log.Erase(texts)
+	}
+	return errors.Join(runs, err)
 }
 
 // ownParts are what Drawbridge itself adds to a deck.

@@ -107,6 +107,10 @@ func TestWorkedExample(t *testing.T) {
 	for _, slug := range []string{"one", "two", "three"} {
 		l.does(helper, "page_read", arguments{"page": slug})
 	}
+	if b, err := l.AgentTools("thread", AgentOptions{}).Brief(t.Context(), agent.Identity{Session: "r1"}, false); err != nil || len(b.Notes) != 1 ||
+		!strings.Contains(b.Notes[0], "workspace.db is open") {
+		t.Errorf("the briefing is %+v, %v", b, err)
+	}
 	made := l.does(helper, "page_create", arguments{"title": "Summary", "text": "Three facts.\n"})
 	page := l.does(person, "page_read", arguments{"page": "summary"})
 	for member, want := range map[string]string{"origin": "agent-produced", "lifecycle": "candidate", "thread": "thread", "run": "r1"} {

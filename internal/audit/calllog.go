@@ -169,7 +169,7 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	}
 	r.Card, r.Server, r.Tool = string(spec.Name), string(spec.Server), spec.Tool
 	r.Definition = e.log.definitions.get(spec.Definition)
-	r.Arguments = loggedArguments(call.Method, call.Params, arguments)
+	r.Arguments = withoutContent(loggedArguments(call.Method, call.Params, arguments), spec.Crossing)
 	r.Effect, r.Rule, r.Reason = verdict.Effect.String(), verdict.Rule, verdict.Reason
 	r.Approval, r.By = e.approval, e.by
 	r.Rewritten = strings.Join(e.rewritings, "; ")
@@ -395,6 +395,23 @@ func loggedArguments(method string, params, read json.RawMessage) json.RawMessag
 		return nil
 	}
 	return rawjson.Apply(params, rawjson.Drop("_meta"), rawjson.Drop("requestState"), rawjson.Drop("inputResponses"))
+}
+
+// withoutContent returns the arguments of a call that writes to the workspace with the SHA-256 of the content in place of
+// the content. The workspace has the content itself, and a person can remove it there; a record cannot be changed.
+func withoutContent(arguments json.RawMessage, c *drawbridge.Crossing) json.RawMessage {
+	if c == nil || c.Content == "" || c.Imports || c.Write == "permission" {
+		return arguments
+	}
+	for _, name := range []string{c.Content, "title"} {
+		value := rawjson.Get(arguments, name)
+		if value == nil {
+			continue
+		}
+		sum := sha256.Sum256(value)
+		arguments = rawjson.Apply(arguments, rawjson.Put(rawjson.Quote("sha256:"+hex.EncodeToString(sum[:])), name))
+	}
+	return arguments
 }
 
 // callSubject returns the name, the URI or the task ID in params. A record contains it if the called target is

@@ -9,7 +9,8 @@
 //
 // [RedactionRules.AppendRecord] is the only function that encodes a record. It removes likely secrets from the
 // arguments, and adds the SHA-256 of the original arguments. Secrets are found by names and by well-known prefixes,
-// so other secrets may remain. A reader who guesses the original arguments can verify the guess with the hash.
+// so other secrets may remain. A reader who guesses the original arguments can verify the guess with the hash. The
+// content of a write to the workspace is replaced by its SHA-256 before: the workspace has it.
 //
 // Records are stored in the hash chain of package ledger. A [Checkpoint] signs the state of a chain. Package audit
 // itself writes no files and stores no records.

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -30,14 +31,19 @@ type Workspace struct {
 	store *store.Workspace
 	name  string
 	trail *deck.ReadTrail
+	erase Eraser
 	now   func() time.Time
 }
 
+// An Eraser removes texts that are about to be scrubbed from what Drawbridge keeps outside of the workspace.
+type Eraser func(ctx context.Context, texts []string) error
+
 var _ deck.Boundary = (*Workspace)(nil)
 
-// New returns a workspace for callers. name is what people see, and trail has what runs have read.
-func New(w *store.Workspace, name string, trail *deck.ReadTrail) *Workspace {
-	return &Workspace{store: w, name: name, trail: trail, now: time.Now}
+// New returns a workspace for callers. name is what people see, and trail has what runs have read. erase is called with the
+// texts of each scrub; nil does nothing.
+func New(w *store.Workspace, name string, trail *deck.ReadTrail, erase Eraser) *Workspace {
+	return &Workspace{store: w, name: name, trail: trail, erase: erase, now: time.Now}
 }
 
 // Cross implements [deck.Boundary].
@@ -61,7 +67,51 @@ func (w *Workspace) Cross(ctx context.Context, call drawbridge.Call, spec drawbr
 			return nil, asFault("write to the workspace", err)
 		}
 	}
+	texts, err := w.scrubbedTexts(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	if len(texts) > 0 && w.erase != nil { // first, because the texts are not known any more afterwards
+		if err := w.erase(ctx, texts); err != nil {
+			return nil, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError,
+				Step: "erase the texts outside of the workspace", Err: err, Next: "nothing was scrubbed in the workspace; try again"}
+		}
+	}
 	return w.store.Apply(ctx, writes...)
+}
+
+// minErased is the size of the shortest text in bytes that is erased outside of the workspace.
+const minErased = 4
+
+// scrubbedTexts returns the texts that changes scrub, for an Eraser. Shorter ones than minErased are left out, since they
+// would be found everywhere.
+func (w *Workspace) scrubbedTexts(ctx context.Context, changes []workspace.Change) (texts []string, err error) {
+	for _, c := range changes {
+		scrub, ok := c.(workspace.ScrubText)
+		if !ok {
+			continue
+		}
+		for _, revision := range scrub.Revisions {
+			all, err := w.store.Revision(ctx, revision)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range all {
+				values := []string{r.Text}
+				if r.Kind == workspace.PropertyKind && r.Text != "" {
+					if err := json.Unmarshal([]byte(r.Text), &values); err != nil {
+						return nil, err
+					}
+				}
+				for _, text := range values {
+					if text = strings.TrimSpace(text); len(text) >= minErased {
+						texts = append(texts, text)
+					}
+				}
+			}
+		}
+	}
+	return texts, nil
 }
 
 // sources returns what the content of a call was made from, as the registration of its tool says.

@@ -32,7 +32,7 @@ func open(t testing.TB, location string) (*boundary.Workspace, *store.Workspace)
 			t.Error(err)
 		}
 	})
-	return boundary.New(db, "test", deck.NewReadTrail()), db
+	return boundary.New(db, "test", deck.NewReadTrail(), nil), db
 }
 
 // writes is the registration of a tool that writes text.

@@ -193,6 +193,32 @@ func (db *DB) DropScriptRun(ctx context.Context, id, holder string) error {
 	})
 }
 
+// EraseScriptRuns deletes all runs with their entries, so that nothing of them stays in the file of a SQLite store. None
+// can be repeated then.
+func (db *DB) EraseScriptRuns(ctx context.Context) error {
+	const step = "erase the runs of scripts"
+	if db.dialect.isSQLite {
+		if _, err := db.writer.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
+			return db.fault(step, err)
+		}
+		defer func() { // the other writes need not be slower
+			_, _ = db.writer.ExecContext(context.WithoutCancel(ctx), "PRAGMA secure_delete = OFF")
+		}()
+	}
+	err := db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		for _, statement := range []string{"DELETE FROM script_run_entries", "DELETE FROM script_runs"} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return db.emptyLog(ctx, step)
+}
+
 // InterruptedRuns returns the runs of an owner that can be taken, the last one first. They have no Request.
 func (db *DB) InterruptedRuns(ctx context.Context, owner string) ([]ScriptRun, error) {
 	const step = "read the interrupted runs"

@@ -72,11 +72,19 @@ func (w *Workspace) afterScrub(ctx context.Context, writes []workspace.Write) er
 		_, ok := write.Change().(workspace.ScrubText)
 		return ok
 	})
-	if !scrubs || !w.db.dialect.isSQLite {
+	if !scrubs {
 		return nil
 	}
-	if _, err := w.db.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		return w.db.fault("remove the scrubbed texts from the log", err)
+	return w.db.emptyLog(ctx, "remove the scrubbed texts from the log")
+}
+
+// emptyLog writes the log of a SQLite file to the file, and empties it.
+func (db *DB) emptyLog(ctx context.Context, step string) error {
+	if !db.dialect.isSQLite {
+		return nil
+	}
+	if _, err := db.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return db.fault(step, err)
 	}
 	return nil
 }

@@ -197,9 +197,6 @@ func (l *Log) append(e entry) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return err
-	}
 	return l.locked(func() error {
 		f, err := os.OpenFile(filepath.Join(l.dir, logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
@@ -212,6 +209,9 @@ func (l *Log) append(e entry) error {
 
 // locked calls do while it holds the lock of the log, so that no other process changes the log.
 func (l *Log) locked(do func() error) error {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
 	lock := flock.New(filepath.Join(l.dir, lockName), flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
 		return err
@@ -312,6 +312,33 @@ func changedLines(before, after []byte) [2]int {
 		last--
 	}
 	return [2]int{first + 1, max(last, first+1)}
+}
+
+// Erase removes the stored contents that contain one of the texts. The changes of these files can no longer be undone.
+func (l *Log) Erase(texts []string) error {
+	return l.locked(func() error {
+		all, err := l.entries()
+		if err != nil {
+			return err
+		}
+		var errs []error
+		seen := map[string]bool{absent: true}
+		for _, e := range all {
+			if seen[e.Before] {
+				continue
+			}
+			seen[e.Before] = true
+			content, err := os.ReadFile(l.contentPath(e.Before))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err == nil && slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(content, []byte(text)) }) {
+				err = os.Remove(l.contentPath(e.Before))
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
 }
 
 // content returns the stored content with this hash. It returns an error if the content is not stored, or if it is

@@ -222,3 +222,40 @@ func TestSeveralWriters(t *testing.T) {
 		t.Errorf("%d changes, %v", len(all), err)
 	}
 }
+
+// TestErase removes the kept contents with a text, so that these changes cannot be undone; the others can.
+func TestErase(t *testing.T) {
+	dir := t.TempDir()
+	l := Open(filepath.Join(dir, "log"), 0)
+	if err := l.Erase([]string{"secret"}); err != nil {
+		t.Fatalf("an empty log: %v", err)
+	}
+	for _, text := range []string{"a secret", "nothing"} {
+		path := filepath.Join(dir, text)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done, err := l.Before(Change{Run: text, Tool: "write", Path: path})
+		if err == nil {
+			err = os.WriteFile(path, []byte("new"), 0o600)
+		}
+		if err == nil {
+			err = done([]byte("new"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Erase([]string{"secret", "other"}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]Action{"a secret": Refuse, "nothing": Restore} {
+		run, err := l.Find(ID(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if steps := l.Plan(run); len(steps) != 1 || steps[0].Action != want {
+			t.Errorf("%s: %+v", text, steps)
+		}
+	}
+}
