@@ -309,12 +309,12 @@ func (d *desk) infest() stored {
 	s := stored{rows: filepath.Join(d.home, "rows.jsonl"), pairs: filepath.Join(d.home, "pairs.jsonl"), revision: d.infestWorkspace()}
 	s.ask = d.record(bad)
 	out, _ := d.run(0, "audit", "log", "--json")
-	var calls []struct{ ID, Kind string }
+	var calls []struct{ ID, Kind, Card string }
 	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) == 0 {
 		d.t.Fatal(out, err)
 	}
 	for _, c := range calls {
-		if c.Kind == "call" {
+		if c.Kind == "call" && c.Card == "bad__paint" {
 			s.call = c.ID
 		}
 	}
