@@ -96,7 +96,7 @@ func TestTerminalReview(t *testing.T) {
 
 // withoutSecrets returns the address of a sign-in page with other digits and letters where they are random.
 func withoutSecrets(address string) string {
-	return regexp.MustCompile(`(client_id=client-|code_challenge=|state=|:|%3A)\w[\w-]*`).ReplaceAllStringFunc(address, func(text string) string {
+	return regexp.MustCompile(`(client_id=client-|code_challenge=|state=|:|%3A)[\w-]+`).ReplaceAllStringFunc(address, func(text string) string {
 		name, value, digit := "", text, "0"
 		if at := strings.LastIndex(text, "="); at >= 0 {
 			name, value, digit = text[:at+1], text[at+1:], "x"
