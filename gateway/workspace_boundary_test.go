@@ -233,3 +233,26 @@ func TestAgentsWritesNameTheirRun(t *testing.T) {
 		t.Errorf("the page is %s", page)
 	}
 }
+
+// TestMemoryOfOthersIsNotShown: the history, the candidates and the revisions of a caller have no memory of other
+// conversations and accounts.
+func TestMemoryOfOthersIsNotShown(t *testing.T) {
+	const secret = "only for this conversation"
+	l := openLibrary(t)
+	owner, other := l.agent("r1"), l.client("workspace:read", "workspace:memory")
+	made := l.does(owner, "memory_write", arguments{"tier": "conversation", "name": "note", "text": secret})
+	entity, revision := rawjson.GetString(made, "receipt", "entity"), rawjson.GetString(made, "receipt", "revision")
+	reads := map[string]arguments{"page_history": {"entity": entity}, "review_list": {}, "page_diff": {"revision": revision}}
+	shows := func(c drawbridge.Caller, tool string) bool {
+		out, err := l.call(c, tool, reads[tool])
+		return strings.Contains(string(out), secret) || err != nil && strings.Contains(err.Error(), secret)
+	}
+	for tool := range reads {
+		if !shows(owner, tool) {
+			t.Errorf("%s does not show its own memory to an agent", tool)
+		}
+		if shows(other, tool) {
+			t.Errorf("%s shows the memory of a conversation to a client", tool)
+		}
+	}
+}

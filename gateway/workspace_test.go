@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -80,7 +81,7 @@ func (l library) call(c drawbridge.Caller, name string, arguments any) (json.Raw
 		return nil, err
 	}
 	if rawjson.Get(result.Raw, "isError") != nil {
-		return result.Raw, &drawbridge.Fault{Code: drawbridge.InvalidInput, Err: drawbridge.AsFault(nil), Step: string(result.Raw)}
+		return result.Raw, &drawbridge.Fault{Code: drawbridge.InvalidInput, Err: errors.New("the tool refused"), Step: string(result.Raw)}
 	}
 	return rawjson.Get(result.Raw, "structuredContent"), nil
 }

@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -198,7 +197,7 @@ func (w *Workspace) URIs(ctx context.Context, r workspace.Receipt) []string {
 // note notes that a caller has read entities.
 func (w *Workspace) note(caller drawbridge.Caller, ids ...workspace.ID) {
 	run := deck.RunOf(caller)
-	for _, id := range slices.Compact(ids) {
+	for _, id := range ids {
 		w.trail.Add(run, deck.Source{Kind: deck.EntitySource, Name: string(id)})
 	}
 }

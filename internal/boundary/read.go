@@ -7,13 +7,53 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-// open returns the actor of a call that needs a capability.
-func (w *Workspace) open(ctx context.Context, call drawbridge.Call, c workspace.Capability) (workspace.Actor, error) {
+// read reads the workspace for an actor that holds the capability to read.
+func read[T any](ctx context.Context, w *Workspace, call drawbridge.Call, get func(actor workspace.Actor) (T, error)) (result T, err error) {
 	actor, err := w.actor(ctx, call)
-	if err != nil {
-		return actor, err
+	if err == nil {
+		err = asFault("read the workspace", actor.Require(workspace.Read))
 	}
-	return actor, asFault("read the workspace", actor.Require(c))
+	if err != nil {
+		return result, err
+	}
+	return get(actor)
+}
+
+// listedPages returns pages as lists show them: without the text before the first block, which only a read of the page
+// shows.
+func listedPages(all []workspace.Page, err error) ([]workspace.Page, error) {
+	for i := range all {
+		all[i].Head = ""
+	}
+	return all, err
+}
+
+// shown returns the revisions that an actor may read, and notes that the caller has read them. Those of memory in places
+// of others are left out.
+func (w *Workspace) shown(ctx context.Context, call drawbridge.Call, actor workspace.Actor, all []workspace.Revision, err error) (
+	[]workspace.Revision, error) {
+	if err != nil {
+		return nil, err
+	}
+	mayRead := map[workspace.ID]bool{}
+	var found []workspace.Revision
+	for _, r := range all {
+		if r.Kind == workspace.MemoryKind {
+			if _, known := mayRead[r.Entity]; !known {
+				item, err := w.store.MemoryItem(ctx, r.Entity)
+				if err != nil {
+					return nil, err
+				}
+				mayRead[r.Entity] = workspace.MemoryPlace{Tier: item.Tier, Key: item.Key}.CheckRead(actor) == nil
+			}
+			if !mayRead[r.Entity] {
+				continue
+			}
+		}
+		found = append(found, r)
+		w.note(call.Caller, r.Entity)
+	}
+	return found, nil
 }
 
 // Access returns what a caller is in the workspace, and the name of the workspace.
@@ -35,58 +75,57 @@ func (w *Workspace) Resolve(ctx context.Context, call drawbridge.Call, name stri
 }
 
 // Page returns a page by its ID or its slug.
-func (w *Workspace) Page(ctx context.Context, call drawbridge.Call, name string) (v workspace.PageView, err error) {
-	if _, err = w.open(ctx, call, workspace.Read); err != nil {
+func (w *Workspace) Page(ctx context.Context, call drawbridge.Call, name string) (workspace.PageView, error) {
+	return read(ctx, w, call, func(workspace.Actor) (workspace.PageView, error) {
+		v, err := w.store.Page(ctx, name)
+		if err == nil {
+			w.note(call.Caller, v.ID)
+		}
 		return v, err
-	}
-	if v, err = w.store.Page(ctx, name); err == nil {
-		w.note(call.Caller, v.ID)
-	}
-	return v, err
+	})
 }
 
 // Children returns the pages below a page, or at the top.
 func (w *Workspace) Children(ctx context.Context, call drawbridge.Call, parent workspace.ID, part workspace.Window) ([]workspace.Page, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	return w.store.Children(ctx, parent, part)
+	return read(ctx, w, call, func(workspace.Actor) ([]workspace.Page, error) {
+		return listedPages(w.store.Children(ctx, parent, part))
+	})
 }
 
 // Search returns the pages with all words of a query.
 func (w *Workspace) Search(ctx context.Context, call drawbridge.Call, query string, part workspace.Window) ([]workspace.Hit, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	return w.store.Search(ctx, query, part)
+	return read(ctx, w, call, func(workspace.Actor) ([]workspace.Hit, error) {
+		all, err := w.store.Search(ctx, query, part)
+		for i := range all {
+			all[i].Head = ""
+		}
+		return all, err
+	})
 }
 
 // Links returns what leads to a page and away from it.
-func (w *Workspace) Links(ctx context.Context, call drawbridge.Call, page workspace.PageView, part workspace.Window) (l workspace.PageLinks, err error) {
-	if _, err = w.open(ctx, call, workspace.Read); err != nil {
+func (w *Workspace) Links(ctx context.Context, call drawbridge.Call, page workspace.PageView, part workspace.Window) (workspace.PageLinks, error) {
+	return read(ctx, w, call, func(workspace.Actor) (l workspace.PageLinks, err error) {
+		if l.Backlinks, err = listedPages(w.store.Backlinks(ctx, page.Slug, part)); err != nil {
+			return l, err
+		}
+		l.Links = workspace.Links(page.ProposedText())
+		if l.Sources, err = w.store.Sources(ctx, page.ID); err != nil {
+			return l, err
+		}
+		if l.Derived, err = w.store.Derived(ctx, page.ID); err != nil {
+			return l, err
+		}
+		l.Outside, err = w.store.OutsideSources(ctx, page.Revision)
 		return l, err
-	}
-	if l.Backlinks, err = w.store.Backlinks(ctx, page.Slug, part); err != nil {
-		return l, err
-	}
-	l.Links = workspace.Links(page.ProposedText())
-	if l.Sources, err = w.store.Sources(ctx, page.ID); err != nil {
-		return l, err
-	}
-	if l.Derived, err = w.store.Derived(ctx, page.ID); err != nil {
-		return l, err
-	}
-	l.Outside, err = w.store.OutsideSources(ctx, page.Revision)
-	return l, err
+	})
 }
 
 // Sources returns the sources of a revision, also of one that waits: entities, and what is outside of the workspace.
 func (w *Workspace) Sources(ctx context.Context, call drawbridge.Call, revision workspace.ID) (ids []workspace.ID,
 	outside []workspace.Reference, err error) {
-	if _, err = w.open(ctx, call, workspace.Read); err != nil {
-		return nil, nil, err
-	}
-	if ids, err = w.store.RevisionSources(ctx, revision); err != nil {
+	ids, err = read(ctx, w, call, func(workspace.Actor) ([]workspace.ID, error) { return w.store.RevisionSources(ctx, revision) })
+	if err != nil {
 		return nil, nil, err
 	}
 	outside, err = w.store.OutsideSources(ctx, revision)
@@ -95,56 +134,36 @@ func (w *Workspace) Sources(ctx context.Context, call drawbridge.Call, revision 
 
 // History returns the revisions of an entity, or of a page and all that it has, the newest first.
 func (w *Workspace) History(ctx context.Context, call drawbridge.Call, entity workspace.ID, part workspace.Window) ([]workspace.Revision, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	all, err := w.store.History(ctx, entity, part)
-	w.note(call.Caller, entitiesOf(all)...)
-	return all, err
+	return read(ctx, w, call, func(actor workspace.Actor) ([]workspace.Revision, error) {
+		all, err := w.store.History(ctx, entity, part)
+		return w.shown(ctx, call, actor, all, err)
+	})
 }
 
 // Revision returns the contents of a write.
 func (w *Workspace) Revision(ctx context.Context, call drawbridge.Call, revision workspace.ID) ([]workspace.Revision, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	all, err := w.store.Revision(ctx, revision)
-	w.note(call.Caller, entitiesOf(all)...)
-	return all, err
-}
-
-func entitiesOf(all []workspace.Revision) []workspace.ID {
-	ids := make([]workspace.ID, len(all))
-	for i, r := range all {
-		ids[i] = r.Entity
-	}
-	return ids
+	return read(ctx, w, call, func(actor workspace.Actor) ([]workspace.Revision, error) {
+		all, err := w.store.Revision(ctx, revision)
+		return w.shown(ctx, call, actor, all, err)
+	})
 }
 
 // Candidates returns the contents that wait for a decision, the oldest first.
 func (w *Workspace) Candidates(ctx context.Context, call drawbridge.Call, part workspace.Window) ([]workspace.Revision, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	all, err := w.store.Candidates(ctx, part)
-	w.note(call.Caller, entitiesOf(all)...)
-	return all, err
+	return read(ctx, w, call, func(actor workspace.Actor) ([]workspace.Revision, error) {
+		all, err := w.store.Candidates(ctx, part)
+		return w.shown(ctx, call, actor, all, err)
+	})
 }
 
 // Deviations returns the open deviations, the oldest first.
 func (w *Workspace) Deviations(ctx context.Context, call drawbridge.Call, part workspace.Window) ([]workspace.Deviation, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	return w.store.Deviations(ctx, part)
+	return read(ctx, w, call, func(workspace.Actor) ([]workspace.Deviation, error) { return w.store.Deviations(ctx, part) })
 }
 
 // Flags returns the entities whose sources have changed.
 func (w *Workspace) Flags(ctx context.Context, call drawbridge.Call, part workspace.Window) ([]workspace.Flag, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	return w.store.Flags(ctx, part)
+	return read(ctx, w, call, func(workspace.Actor) ([]workspace.Flag, error) { return w.store.Flags(ctx, part) })
 }
 
 // Memory returns the items of a tier.
@@ -183,25 +202,18 @@ func (w *Workspace) ImportedPage(ctx context.Context, call drawbridge.Call, file
 
 // Attachments returns the files of a page.
 func (w *Workspace) Attachments(ctx context.Context, call drawbridge.Call, page workspace.ID) ([]workspace.Attachment, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	return w.store.Attachments(ctx, page)
+	return read(ctx, w, call, func(workspace.Actor) ([]workspace.Attachment, error) { return w.store.Attachments(ctx, page) })
 }
 
 // AttachedBytes returns the bytes of an attachment.
 func (w *Workspace) AttachedBytes(ctx context.Context, call drawbridge.Call, a workspace.Attachment) ([]byte, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	w.note(call.Caller, a.ID)
-	return w.store.AttachedBytes(ctx, a.Digest)
+	return read(ctx, w, call, func(workspace.Actor) ([]byte, error) {
+		w.note(call.Caller, a.ID)
+		return w.store.AttachedBytes(ctx, a.Digest)
+	})
 }
 
 // Grants returns the capabilities that principals were narrowed to.
 func (w *Workspace) Grants(ctx context.Context, call drawbridge.Call) (map[string][]workspace.Capability, error) {
-	if _, err := w.open(ctx, call, workspace.Read); err != nil {
-		return nil, err
-	}
-	return w.store.Grants(ctx)
+	return read(ctx, w, call, func(workspace.Actor) (map[string][]workspace.Capability, error) { return w.store.Grants(ctx) })
 }
