@@ -423,7 +423,7 @@ func TestFailedModel(t *testing.T) {
 	}
 }
 
-// TestPausedAnswer has a model that pauses: it is asked again with what it said so far.
+// TestPausedAnswer: when a model pauses its answer, the session sends the request again with the text that it has.
 func TestPausedAnswer(t *testing.T) {
 	paused := says("one ")
 	paused.Stop = drawbridge.StopPaused

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"slices"
 	"strings"
@@ -127,13 +128,8 @@ func newWorkspaceCard(w Workspace) drawbridge.Card {
 		if err != nil {
 			return answer, err
 		}
-		held := append([]workspace.Capability{}, actor.Capabilities...)
-		text := make([]string, len(held))
-		for i, c := range held {
-			text[i] = string(c)
-		}
-		answer.Value.Workspace = &openWorkspace{name, workspace.Capabilities(), held, actor.Kind.String()}
-		answer.Text = fmt.Sprintf("The workspace %s is open. You act as %s and hold: %s.", name, actor.Kind, strings.Join(text, ", "))
+		answer.Value.Workspace = &openWorkspace{name, workspace.Capabilities(), orEmpty(actor.Capabilities), actor.Kind.String()}
+		answer.Text = fmt.Sprintf("The workspace %s is open. You act as %s and hold %s.", name, actor.Kind, join(actor.Capabilities))
 		return answer, nil
 	})
 }
@@ -239,8 +235,9 @@ func describeReceipt(r workspace.Receipt) string {
 
 // IsWorkspaceTool reports whether a card of [WorkspaceCards] has the name.
 func IsWorkspaceTool(name string) bool {
-	all, err := WorkspaceCards(nil, deck.Context{})
-	return err == nil && slices.ContainsFunc(all, func(c drawbridge.Card) bool { return string(c.Spec().Name) == name })
+	group, _, found := strings.Cut(name, "_")
+	_, err := fs.Stat(definitions, "definitions/"+name+".json")
+	return found && err == nil && slices.Contains([]string{"page", "review", "memory", "workspace"}, group)
 }
 
 // PersonTools returns the names of the cards that only a person of the workspace may call.

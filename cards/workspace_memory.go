@@ -57,7 +57,7 @@ func memoryCards(w Workspace) []drawbridge.Card {
 				fmt.Fprintf(&b, "[%s · %s · %s]\n%s\n", item.Name, item.ID, describeStamp(item.Stamp), item.Text)
 			}
 			if len(all) == 0 {
-				b.WriteString("There is no memory.")
+				b.WriteString("This tier has no items.")
 			}
 			return Answer[memoryReadOutput]{Foreign: true, Text: b.String(), Value: memoryReadOutput{orEmpty(all)}}, err
 		}),
@@ -69,13 +69,13 @@ func memoryCards(w Workspace) []drawbridge.Card {
 		}),
 		newWriting(Description[memoryForgetInput]{Name: "memory_forget", Title: "Forget", Scopes: scopes,
 			Crossing: &drawbridge.Crossing{Write: "memory"}, Annotations: &Annotations{Destructive: true, Idempotent: true},
-			Examples: []memoryForgetInput{{Entity: "01K…"}}, Text: "Retire an item of memory.",
+			Examples: []memoryForgetInput{{Entity: "bk_01K…"}}, Text: "Retire an item of memory.",
 		}, func(_ context.Context, _ drawbridge.Call, in memoryForgetInput) (prepared[receiptOutput], error) {
 			return written("", workspace.Forget{Entity: workspace.ID(in.Entity)}), nil
 		}),
 		newWriting(Description[memorySummariseInput]{Name: "memory_summarise", Title: "Summarise memory", Scopes: scopes, Crossing: memory,
 			Annotations: &Annotations{},
-			Examples:    []memorySummariseInput{{memoryWriteInput{Tier: "channel", Key: "release", Name: "decisions", Text: "We release on Mondays."}, []string{"01K…"}}},
+			Examples:    []memorySummariseInput{{memoryWriteInput{Tier: "channel", Key: "release", Name: "decisions", Text: "We release on Mondays."}, []string{"bk_01K…"}}},
 			Text:        "Write an item of memory that sums up items of the tier below.\n\nThe summary is never more trusted than what it sums up.",
 		}, func(_ context.Context, call drawbridge.Call, in memorySummariseInput) (prepared[receiptOutput], error) {
 			c := workspace.Summarise{SetMemory: in.change(call.Caller)}
@@ -86,8 +86,8 @@ func memoryCards(w Workspace) []drawbridge.Card {
 		}),
 		newWriting(Description[scrubInput]{Name: "workspace_scrub", Title: "Scrub", Scopes: []drawbridge.Scope{scopeScrub}, NotForScripts: true,
 			Crossing: &drawbridge.Crossing{Write: "memory"}, Annotations: &Annotations{Destructive: true, Idempotent: true},
-			Examples: []scrubInput{{Revisions: []string{"01K…"}}},
-			Text:     "Remove the text of revisions from pages, memory, history and search. Their digests stay. Only a person of the workspace can do this.",
+			Examples: []scrubInput{{Revisions: []string{"bk_01K…"}}},
+			Text:     "Remove the text of revisions from pages, memory, history and search, and from kept results of scripts and earlier contents of files. The SHA-256 of each text stays. Only a person of the workspace can do this.",
 		}, func(_ context.Context, _ drawbridge.Call, in scrubInput) (prepared[receiptOutput], error) {
 			var c workspace.ScrubText
 			for _, id := range in.Revisions {

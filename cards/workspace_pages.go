@@ -3,6 +3,8 @@ package cards
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +12,16 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/edit"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
 type pageReadInput struct {
 	Page     string `json:"page" jsonschema:"The ID or the slug of the page."`
 	Revision string `json:"revision,omitempty" jsonschema:"Show this revision of the page or of a part of it, in place of the current content."`
+	// Attachment returns the file in a content block.
+	Attachment string `json:"attachment,omitempty" jsonschema:"Return this attachment of the page, by its ID or name, in place of the text."`
 }
 
 type pageReadOutput struct {
@@ -83,7 +89,7 @@ func pageCards(w Workspace) []drawbridge.Card {
 	return []drawbridge.Card{
 		newShipped(Description[pageReadInput]{Name: "page_read", Title: "Read a page", Scopes: scopes,
 			Text: "Read a page of the workspace.\n\nEach block is shown with its slot, who wrote it and whether a person has accepted it. " +
-				"What you read here becomes a source of what you write in this run.",
+				"The page is recorded as a source of what you write later in this run.",
 			Examples: []pageReadInput{{Page: "plan"}},
 		}, func(ctx context.Context, call drawbridge.Call, in pageReadInput) (answer Answer[pageReadOutput], err error) {
 			return readPage(ctx, w, call, in)
@@ -146,7 +152,7 @@ func pageCards(w Workspace) []drawbridge.Card {
 		}),
 		newShipped(Description[pageDiffInput]{Name: "page_diff", Title: "Compare revisions", Scopes: scopes,
 			Text:     "Show how a revision differs from the one that it replaced or would replace, or from another one, as a unified diff.",
-			Examples: []pageDiffInput{{Revision: "01K…"}},
+			Examples: []pageDiffInput{{Revision: "bk_01K…"}},
 		}, func(ctx context.Context, call drawbridge.Call, in pageDiffInput) (answer Answer[pageDiffOutput], err error) {
 			diff, err := diffRevisions(ctx, w, call, in)
 			return Answer[pageDiffOutput]{Foreign: true, Text: diff, Value: pageDiffOutput{diff}}, err
@@ -202,8 +208,35 @@ func readPage(ctx context.Context, w Workspace, call drawbridge.Call, in pageRea
 		return Answer[pageReadOutput]{Foreign: true, Text: describeContents(all), Value: pageReadOutput{Revisions: all}}, err
 	}
 	files, err := w.Attachments(ctx, call, v.ID)
+	if err == nil && in.Attachment != "" {
+		return readAttachment(ctx, w, call, files, in.Attachment)
+	}
 	v.Blocks = orEmpty(v.Blocks)
 	return Answer[pageReadOutput]{Foreign: true, Text: describePage(v, files), Value: pageReadOutput{Page: &v, Attachments: files}}, err
+}
+
+// readAttachment returns one of the attachments of a page, by its ID or name: an image as an image, any other file as an
+// embedded resource.
+func readAttachment(ctx context.Context, w Workspace, call drawbridge.Call, files []workspace.Attachment, name string) (
+	answer Answer[pageReadOutput], err error) {
+	i := slices.IndexFunc(files, func(f workspace.Attachment) bool { return string(f.ID) == name || f.Name == name })
+	if i < 0 {
+		return answer, ToolError("The page has no attachment " + safetext.Quote(name) + ".")
+	}
+	f := files[i]
+	data, err := w.AttachedBytes(ctx, call, f)
+	if err != nil {
+		return answer, err
+	}
+	text := base64.StdEncoding.EncodeToString(data)
+	block := imageBlock(text, f.Type)
+	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, f.Type) {
+		block = rawjson.Apply(nil, rawjson.Put(rawjson.Quote("resource"), "type"),
+			rawjson.Put(rawjson.Quote(workspace.PageURI(string(f.Page))+"#"+string(f.ID)), "resource", "uri"),
+			rawjson.Put(rawjson.Quote(f.Type), "resource", "mimeType"), rawjson.Put(rawjson.Quote(text), "resource", "blob"))
+	}
+	return Answer[pageReadOutput]{Foreign: true, Text: fmt.Sprintf("%s, %s, %d bytes (%s)", f.Name, f.Type, f.Size, describeStamp(f.Stamp)),
+		Value: pageReadOutput{Attachments: files[i : i+1]}, Blocks: []json.RawMessage{block}}, nil
 }
 
 // linksOf returns the links of a page, or the sources of a revision.

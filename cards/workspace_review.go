@@ -37,7 +37,7 @@ type revalidateInput struct {
 
 type grantInput struct {
 	Principal    string   `json:"principal" jsonschema:"A principal, or kind:agent or kind:client for all of them."`
-	Capabilities []string `json:"capabilities" jsonschema:"The scopes that the principal is narrowed to; none take all away."`
+	Capabilities []string `json:"capabilities" jsonschema:"All scopes that the principal may hold; an empty list takes all away."`
 }
 
 type accessOutput struct {
@@ -59,25 +59,25 @@ func reviewCards(w Workspace) []drawbridge.Card {
 			return listReview(ctx, w, call, in)
 		}),
 		newWriting(Description[promoteInput]{Name: "review_promote", Title: "Accept a revision", Scopes: author, Crossing: review, NotForScripts: true,
-			Annotations: &Annotations{Idempotent: true}, Examples: []promoteInput{{Revision: "01K…"}},
+			Annotations: &Annotations{Idempotent: true}, Examples: []promoteInput{{Revision: "bk_01K…"}},
 			Text: "Accept a revision: it becomes canonical. Only a person of the workspace can do this.",
 		}, func(_ context.Context, _ drawbridge.Call, in promoteInput) (prepared[receiptOutput], error) {
 			return written("", workspace.Promote{Revision: workspace.ID(in.Revision), Over: workspace.ID(in.Over)}), nil
 		}),
 		newWriting(Description[rejectInput]{Name: "review_reject", Title: "Reject a revision", Scopes: author, Crossing: review, NotForScripts: true,
-			Annotations: &Annotations{Destructive: true, Idempotent: true}, Examples: []rejectInput{{Revision: "01K…"}},
+			Annotations: &Annotations{Destructive: true, Idempotent: true}, Examples: []rejectInput{{Revision: "bk_01K…"}},
 			Text: "Reject a revision that is not canonical: it is retired. Only a person of the workspace can do this.",
 		}, func(_ context.Context, _ drawbridge.Call, in rejectInput) (prepared[receiptOutput], error) {
 			return written("", workspace.Reject{Revision: workspace.ID(in.Revision)}), nil
 		}),
 		newWriting(Description[revalidateInput]{Name: "review_revalidate", Title: "Mark as looked at", Scopes: author, Crossing: review,
-			NotForScripts: true, Annotations: &Annotations{Idempotent: true}, Examples: []revalidateInput{{Entity: "01K…"}},
+			NotForScripts: true, Annotations: &Annotations{Idempotent: true}, Examples: []revalidateInput{{Entity: "bk_01K…"}},
 			Text: "Say that you have looked at an object whose sources have changed. Only a person of the workspace can do this.",
 		}, func(_ context.Context, _ drawbridge.Call, in revalidateInput) (prepared[receiptOutput], error) {
 			return written("", workspace.Revalidate{Entity: workspace.ID(in.Entity)}), nil
 		}),
 		newShipped(Description[workspaceInput]{Name: "workspace_access", Title: "Check permissions", Scopes: []drawbridge.Scope{scopeRead},
-			Text: "Show what you may do in the workspace, and to what principals were narrowed.", Examples: []workspaceInput{{}},
+			Text: "Show which scopes you hold in the workspace, and who was granted fewer scopes than usual.", Examples: []workspaceInput{{}},
 		}, func(ctx context.Context, call drawbridge.Call, _ workspaceInput) (answer Answer[accessOutput], err error) {
 			_, actor, err := w.Access(ctx, call)
 			if err != nil {
@@ -90,7 +90,7 @@ func reviewCards(w Workspace) []drawbridge.Card {
 			answer.Value = accessOutput{actor.Kind.String(), actor.Principal, orEmpty(actor.Capabilities), grants}
 			answer.Text = fmt.Sprintf("You act as %s (%s) and hold %s.", actor.Kind, actor.Principal, join(actor.Capabilities))
 			for principal, held := range grants {
-				answer.Text += fmt.Sprintf("\n%s is narrowed to: %s", principal, join(held))
+				answer.Text += fmt.Sprintf("\n%s may hold only: %s", principal, join(held))
 			}
 			return answer, err
 		}),
@@ -98,7 +98,7 @@ func reviewCards(w Workspace) []drawbridge.Card {
 			Crossing: &drawbridge.Crossing{Content: "capabilities", Write: "permission"}, NotForScripts: true,
 			Annotations: &Annotations{Destructive: true, Idempotent: true},
 			Examples:    []grantInput{{Principal: "client:notes", Capabilities: []string{string(workspace.Read)}}},
-			Text:        "Narrow a principal to capabilities in the workspace. Only a person of the workspace can do this.",
+			Text:        "Set which scopes a principal may hold in the workspace, in place of an earlier grant. Only a person of the workspace can do this.",
 		}, func(_ context.Context, _ drawbridge.Call, in grantInput) (prepared[receiptOutput], error) {
 			c := workspace.SetGrant{Principal: in.Principal}
 			for _, name := range in.Capabilities {

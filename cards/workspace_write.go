@@ -160,8 +160,8 @@ func placeCards(w Workspace) []drawbridge.Card {
 				return workspace.RestorePage{Page: id}, nil
 			}),
 		newWriting(Description[retireInput]{Name: "page_retire", Title: "Retire content", Scopes: author, Crossing: crossing,
-			Annotations: &Annotations{Destructive: true, Idempotent: true}, Examples: []retireInput{{Entity: "01K…"}},
-			Text: "Say that a page, a block or another object is no longer valid.\n\nIt stays readable in the history. Only a person retires what a person wrote or accepted.",
+			Annotations: &Annotations{Destructive: true, Idempotent: true}, Examples: []retireInput{{Entity: "bk_01K…"}},
+			Text: "Mark a page, a block or another object as no longer valid.\n\nIts text stays in the history. What a person wrote or accepted, only a person can retire.",
 		}, func(_ context.Context, _ drawbridge.Call, in retireInput) (prepared[receiptOutput], error) {
 			return written("", workspace.Retire{Entity: workspace.ID(in.Entity)}), nil
 		}),
@@ -200,7 +200,7 @@ func detailCards(w Workspace) []drawbridge.Card {
 			}),
 		newWriting(Description[pageDeriveInput]{Name: "page_derive", Title: "Record sources", Scopes: propose,
 			Crossing: &drawbridge.Crossing{Sources: "sources", Write: "page"}, Annotations: &Annotations{Idempotent: true},
-			Examples: []pageDeriveInput{{Entity: "01K…", Sources: []string{"plan"}}},
+			Examples: []pageDeriveInput{{Entity: "bk_01K…", Sources: []string{"plan"}}},
 			Text:     "Record that a page or a block was derived from others. When one of these changes, a person is asked to look at it again.",
 		}, func(_ context.Context, _ drawbridge.Call, in pageDeriveInput) (prepared[receiptOutput], error) {
 			return written("", workspace.Derive{Entity: workspace.ID(in.Entity)}), nil

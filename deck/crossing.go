@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-// MetaOrigin is the member of the "_meta" of a call with which an outside client names the origin of what the call
-// writes to the workspace. A script writes with the origin that the call of the script names.
+// MetaOrigin is a member of the "_meta" of a call. An outside client names in it the origin of the content that the call
+// writes to the workspace. For a call of run_python, it is the origin of all that the script writes.
 const MetaOrigin = "drawbridge/origin"
 
 // A WritingCard is a card that writes to the workspace: its Spec has a Crossing. It prepares changes, and cannot write

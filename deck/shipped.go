@@ -30,10 +30,19 @@ func duplicateCardFault(name drawbridge.CardName) error {
 }
 
 // OpenBoundary adds the cards of a workspace, and templates of its resources, to a deck without one. Calls of its cards
-// write through b, and the listeners are notified of the changed lists. A card replaces the shipped card of its name, if that is one of replaced; another
-// card of its name is an error, and nothing changes.
+// write through b, and the listeners are notified of the changed lists. A card replaces the shipped card of its name if
+// that is one of replaced. Another card of its name is an error, and nothing changes.
 func (d *Deck) OpenBoundary(b Boundary, cards, templates []drawbridge.Card, replaced ...drawbridge.CardName) error {
+	if err := d.addWorkspace(b, cards, templates, replaced); err != nil {
+		return err
+	}
+	d.Refresh()
+	return nil
+}
+
+func (d *Deck) addWorkspace(b Boundary, cards, templates []drawbridge.Card, replaced []drawbridge.CardName) error {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	shipped := slices.Clone(d.shipped)
 	for _, c := range cards {
 		it := shippedItem(c, false)
@@ -48,21 +57,17 @@ func (d *Deck) OpenBoundary(b Boundary, cards, templates []drawbridge.Card, repl
 		case slices.Contains(replaced, it.spec.Name):
 			shipped[at] = it
 		default:
-			d.mu.Unlock()
 			return duplicateCardFault(it.spec.Name)
 		}
 	}
 	for _, c := range templates {
 		it, err := ownTemplate(c)
 		if err != nil {
-			d.mu.Unlock()
 			return err
 		}
 		shipped = append(shipped, it)
 	}
 	d.shipped = shipped
 	d.boundary.Store(&b)
-	d.mu.Unlock()
-	d.Refresh()
 	return nil
 }

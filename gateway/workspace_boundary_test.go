@@ -36,7 +36,7 @@ func TestCallers(t *testing.T) {
 	anotherRun, withoutRun, moreScopes := l.agent("r1"), l.agent(""), l.agent("r1")
 	anotherRun.Run = "r2"
 	moreScopes.Scopes = append(moreScopes.Scopes[:0:0], "workspace:author", "*")
-	moreScopes.Principal = "somebody"
+	moreScopes.Principal = "bob"
 	becomesPerson := l.agent("r1")
 	becomesPerson.Kind = drawbridge.Author
 	registered := func(origin string, scopes []drawbridge.Scope) drawbridge.Caller {
@@ -67,7 +67,7 @@ func TestCallers(t *testing.T) {
 		{"a client that authors without the scope", registered("authored", all), "", "", ""},
 		{"a client with an unknown origin", registered("divine", all), "", "", ""},
 		{"a client without the scope", l.client("workspace:read"), "", "", ""},
-		{"nobody", drawbridge.Caller{Scopes: all}, "", "", ""},
+		{"an unknown caller", drawbridge.Caller{Scopes: all}, "", "", ""},
 		{"a caller that says it is a person", claims, "", "agent-produced", "candidate"},
 		{"a caller that says it is a person, and asks", claims, "canonical", "", ""},
 		{"a caller that says it is an agent", claimsAgent, "", "agent-produced", "candidate"},
@@ -181,7 +181,7 @@ func TestEmbeddingProgramsCannotForgeCallers(t *testing.T) {
 		t.Error("the store of the workspace can be reached by reflection")
 	}
 	if _, ok := any(l.Deck()).(deck.Boundary); ok {
-		t.Error("the deck gives its boundary away")
+		t.Error("a program can write through the deck")
 	}
 }
 

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http/httptest"
@@ -278,5 +279,23 @@ func TestFoldersOfMarkdown(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAttachments attaches files to a page, and reads them again.
+func TestAttachments(t *testing.T) {
+	l := openLibrary(t)
+	l.does(l.person(), "page_create", arguments{"title": "Page"})
+	for name, kind := range map[string]string{"chart.png": "image/png", "table.csv": "text/csv"} {
+		data := base64.StdEncoding.EncodeToString([]byte("bytes of " + name))
+		l.does(l.agent("r1"), "page_attach", arguments{"page": "page", "name": name, "type": kind, "data": data})
+		result, err := l.Deck().Call(t.Context(), drawbridge.Call{Caller: l.person(), Method: mcp.MethodToolsCall, Params: rawjson.Apply(nil,
+			rawjson.Put(rawjson.Quote("page_read"), "name"), rawjson.Put(json.RawMessage(`{"page":"page","attachment":"`+name+`"}`), "arguments"))})
+		if err != nil || !strings.Contains(string(result.Raw), data) || !strings.Contains(string(result.Raw), kind) {
+			t.Errorf("%s: %s, %v", name, result.Raw, err)
+		}
+	}
+	if _, err := l.call(l.person(), "page_read", arguments{"page": "page", "attachment": "none"}); err == nil {
+		t.Error("an attachment that does not exist was read")
 	}
 }
