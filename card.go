@@ -42,7 +42,8 @@ type Spec struct {
 
 // A Crossing describes how a call of a card writes to the workspace.
 type Crossing struct {
-	// Content is the name of the argument with the content to write.
+	// Content is the name of the argument with the content to write; empty if no argument has it. The audit has the
+	// SHA-256 of this argument and of the argument "title" in their place.
 	Content string
 	// Sources is the name of the argument with the ids of the entities from which the content is derived; empty without
 	// such an argument.

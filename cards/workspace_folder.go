@@ -55,7 +55,7 @@ func folderCards(w Workspace, files fileBackend) []drawbridge.Card {
 	return []drawbridge.Card{
 		newWriting(Description[importInput]{Name: "workspace_import", Title: "Import a folder", NotForScripts: true,
 			Scopes:      []drawbridge.Scope{ScopeFSRead, scopeImport},
-			Crossing:    &drawbridge.Crossing{Content: "path", Write: "page", Imports: true},
+			Crossing:    &drawbridge.Crossing{Write: "page", Imports: true},
 			Annotations: &Annotations{Idempotent: true}, Examples: []importInput{{Path: "notes"}},
 			Text: "Import the Markdown files of a folder as pages, which are drafts.\n\nEach folder becomes a page. A file that was imported before is left out, so that an import can be resumed.",
 		}, func(ctx context.Context, call drawbridge.Call, in importInput) (p prepared[importOutput], err error) {

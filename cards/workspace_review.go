@@ -95,7 +95,7 @@ func reviewCards(w Workspace) []drawbridge.Card {
 			return answer, err
 		}),
 		newWriting(Description[grantInput]{Name: "workspace_grant", Title: "Grant permissions", Scopes: []drawbridge.Scope{scopeManage},
-			Crossing: &drawbridge.Crossing{Content: "capabilities", Write: "permission"}, NotForScripts: true,
+			Crossing: &drawbridge.Crossing{Write: "permission"}, NotForScripts: true,
 			Annotations: &Annotations{Destructive: true, Idempotent: true},
 			Examples:    []grantInput{{Principal: "client:notes", Capabilities: []string{string(workspace.Read)}}},
 			Text:        "Set which scopes a principal may hold in the workspace, in place of an earlier grant. Only a person of the workspace can do this.",

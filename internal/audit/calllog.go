@@ -400,18 +400,24 @@ func loggedArguments(method string, params, read json.RawMessage) json.RawMessag
 // withoutContent returns the arguments of a call that writes to the workspace with the SHA-256 of the content in place of
 // the content. The workspace has the content itself, and a person can remove it there; a record cannot be changed.
 func withoutContent(arguments json.RawMessage, c *drawbridge.Crossing) json.RawMessage {
-	if c == nil || c.Content == "" || c.Imports || c.Write == "permission" {
+	if c == nil || c.Content == "" || len(arguments) == 0 {
 		return arguments
 	}
+	if arguments[0] != '{' { // a model sent them as a text
+		return digestOf(arguments)
+	}
 	for _, name := range []string{c.Content, "title"} {
-		value := rawjson.Get(arguments, name)
-		if value == nil {
-			continue
+		if value := rawjson.Get(arguments, name); value != nil {
+			arguments = rawjson.Apply(arguments, rawjson.Put(digestOf(value), name))
 		}
-		sum := sha256.Sum256(value)
-		arguments = rawjson.Apply(arguments, rawjson.Put(rawjson.Quote("sha256:"+hex.EncodeToString(sum[:])), name))
 	}
 	return arguments
+}
+
+// digestOf returns the SHA-256 of a JSON value as a JSON string.
+func digestOf(value json.RawMessage) json.RawMessage {
+	sum := sha256.Sum256(value)
+	return rawjson.Quote("sha256:" + hex.EncodeToString(sum[:]))
 }
 
 // callSubject returns the name, the URI or the task ID in params. A record contains it if the called target is

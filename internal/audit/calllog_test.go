@@ -84,3 +84,20 @@ func TestAContextIsAboutOneCall(t *testing.T) {
 }
 
 type silent struct{ Recorder }
+
+// TestContentOfAWriteIsADigest: a record has the SHA-256 of the content that a call writes to the workspace, in every form
+// of arguments.
+func TestContentOfAWriteIsADigest(t *testing.T) {
+	crossing := &drawbridge.Crossing{Content: "text"}
+	for _, arguments := range []string{`{"page":"p","title":"the secret","text":"the secret"}`, `"{\"text\":\"the secret\"}"`} {
+		got := string(withoutContent(json.RawMessage(arguments), crossing))
+		if strings.Contains(got, "secret") || !strings.Contains(got, "sha256:") || strings.Contains(arguments, `"page"`) != strings.Contains(got, `"page":"p"`) {
+			t.Errorf("%s is recorded as %s", arguments, got)
+		}
+	}
+	for _, c := range []*drawbridge.Crossing{nil, {Write: "permission"}} {
+		if got := string(withoutContent(json.RawMessage(`{"text":"x"}`), c)); got != `{"text":"x"}` {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
