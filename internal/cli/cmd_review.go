@@ -31,8 +31,8 @@ for you, one entry after the other, with the change and who wrote it, and asks:
 Elsewhere it lists what waits. docs/workspace.md is the guide.`,
 		Example: `  drawbridge review
   drawbridge review list --json
-  drawbridge review accept 01KD4M5Z6Y7X8W9V0T1S2R3Q4P
-  drawbridge review done 01KD4M5Z6Y7X8W9V0T1S2R3Q4P`,
+  drawbridge review accept bk_01M8HQ37TXC4TMT6G34GNMQ2VD
+  drawbridge review done bk_01M8HQ37TXC4TMT6G34GNMQ2VD`,
 		Args: rejectUnknownCommand,
 	}, func(ctx context.Context, r workspaceRequest, _ []string) error {
 		if r.asJSON || !a.isInteractive() {
@@ -175,15 +175,12 @@ func (a *app) reviewAcceptCommand() *cobra.Command {
 		Long: `Accept a text after you have seen the change: it becomes canonical. If the text that it would
 replace has changed since, the command shows that change; --over names the revision that you
 have seen there. At a terminal it asks; --yes is for scripts.`,
-		Example: "  drawbridge review accept 01KD4M5Z6Y7X8W9V0T1S2R3Q4P --yes",
+		Example: "  drawbridge review accept bk_01M8HQ37TXC4TMT6G34GNMQ2VD --yes",
 		Args:    exactArgs(1, "one revision (drawbridge review list)"),
 	}, func(ctx context.Context, r workspaceRequest, args []string) error {
 		v := newReviewer(r)
-		e, err := v.entry(ctx, workspace.ID(args[0]))
+		e, err := v.confirmed(ctx, "accept", args[0], yes)
 		if err != nil {
-			return err
-		}
-		if err := v.confirm(ctx, e, "accept", yes); err != nil {
 			return err
 		}
 		raw, err := v.accept(ctx, e, workspace.ID(over), yes)
@@ -202,15 +199,12 @@ func (a *app) reviewRejectCommand() *cobra.Command {
 		Long: `Reject a text that is not canonical: it is retired, and stays in the history. A page that it
 made is deleted; the tool page_restore takes it back. At a terminal it asks; --yes is for
 scripts.`,
-		Example: "  drawbridge review reject 01KD4M5Z6Y7X8W9V0T1S2R3Q4P",
+		Example: "  drawbridge review reject bk_01M8HQ37TXC4TMT6G34GNMQ2VD",
 		Args:    exactArgs(1, "one revision (drawbridge review list)"),
 	}, func(ctx context.Context, r workspaceRequest, args []string) error {
 		v := newReviewer(r)
-		e, err := v.entry(ctx, workspace.ID(args[0]))
+		e, err := v.confirmed(ctx, "reject", args[0], yes)
 		if err != nil {
-			return err
-		}
-		if err := v.confirm(ctx, e, "reject", yes); err != nil {
 			return err
 		}
 		raw, err := v.call(ctx, "review_reject", toolArguments{"revision": args[0]})
@@ -222,10 +216,10 @@ scripts.`,
 
 func (a *app) reviewDoneCommand() *cobra.Command {
 	return a.workspaceSubcommand(&cobra.Command{
-		Use:   "done ENTITY",
+		Use:   "done ID",
 		Short: "Say that you have looked at a text whose sources have changed",
 		Long:  "Say that you have looked at a text whose sources have changed: its flag is removed. The text stays as it is.",
-		Args:  exactArgs(1, "the ID of a flagged entity (drawbridge review list)"),
+		Args:  exactArgs(1, "the ID of a flag (drawbridge review list)"),
 	}, func(ctx context.Context, r workspaceRequest, args []string) error {
 		raw, err := r.call(ctx, "review_revalidate", toolArguments{"entity": args[0]})
 		return newReviewer(r).printDecision("looked at", workspace.ID(args[0]), raw, err)
@@ -241,6 +235,15 @@ func (v *reviewer) entry(ctx context.Context, revision workspace.ID) (reviewEntr
 		}
 	}
 	return reviewEntry{revision: revision}, err
+}
+
+// confirmed returns the entry of a revision after confirm.
+func (v *reviewer) confirmed(ctx context.Context, what, revision string, yes bool) (reviewEntry, error) {
+	e, err := v.entry(ctx, workspace.ID(revision))
+	if err == nil {
+		err = v.confirm(ctx, e, what, yes)
+	}
+	return e, err
 }
 
 // confirm shows an entry, and asks whether to accept or reject it, unless yes is set. It returns an error if the person
@@ -262,7 +265,7 @@ func (v *reviewer) confirm(ctx context.Context, e reviewEntry, what string, yes 
 	return nil
 }
 
-// printDecision prints what was done with a revision or an entity.
+// printDecision prints what was done with a revision or a flag.
 func (v *reviewer) printDecision(did string, id workspace.ID, receipt json.RawMessage, err error) error {
 	switch {
 	case errors.Is(err, errDeclined):

@@ -172,7 +172,7 @@ func (v *reviewer) describeFlag(ctx context.Context, f workspace.Flag) (string, 
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "flag: %s\n  entity: %s\n  It was made from %s, which changed %s.\n", safetext.Exact(name), f.Entity,
+	fmt.Fprintf(&b, "flag: %s\n  ID: %s\n  It was made from %s, which changed %s.\n", safetext.Exact(name), f.Entity,
 		safetext.Exact(source), formatLocalTime(f.At))
 	for _, part := range []struct {
 		title  string

@@ -21,8 +21,8 @@ type pageResult struct {
 func (a *app) workspaceShowCommand() *cobra.Command {
 	return a.workspaceSubcommand(&cobra.Command{
 		Use:   "show PAGE",
-		Short: "Show a page, who wrote it, and what of it is accepted",
-		Long: `Show a page, who wrote it, and what of it is accepted. A block with another author or another
+		Short: "Show a page, who wrote it, and which of its texts are accepted",
+		Long: `Show a page, who wrote it, and which of its texts are accepted. A block with another author or another
 state than the page has a line above it that says so. Characters that cannot be seen are shown as
 \u escapes; "drawbridge workspace export" writes the text as it is.`,
 		Example: "  drawbridge workspace show plan",
