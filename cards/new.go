@@ -2,6 +2,7 @@ package cards
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -36,6 +37,9 @@ type Description[In any] struct {
 	MayBeTask bool
 	// Crossing is set for a card that writes to the workspace. Clients see it in the "_meta" of the tool.
 	Crossing *drawbridge.Crossing
+	// TextForScripts is set if the structured content of the card's results does not have all of their text. Scripts get
+	// the structured content only, so for them it has the text in the member "text".
+	TextForScripts bool
 	// AcceptsText accepts two more forms of arguments, which some models send: a string that contains a JSON object,
 	// and null for no arguments.
 	AcceptsText bool
@@ -53,6 +57,8 @@ type Annotations struct {
 type Answer[Out any] struct {
 	Text  string
 	Value Out
+	// Plain is Text without line numbers, headings and notes, for scripts; nil means Text. See TextForScripts.
+	Plain *string
 	// Blocks are optional content blocks after the text, such as images.
 	Blocks []json.RawMessage
 	// IsError marks the result of a call that failed. Unlike a ToolError, such a result also has a Value.
@@ -120,10 +126,22 @@ func newDefinition[In, Out any](d Description[In]) json.RawMessage {
 		rawjson.Put(rawjson.Quote(d.Title), "title"),
 		rawjson.Put(rawjson.Quote(strings.TrimSpace(d.Text)), "description"),
 		rawjson.Put(mustMarshal(inputSchema(d)), "inputSchema"),
-		rawjson.Put(mustMarshal(schemaOf[Out]()), "outputSchema"),
+		rawjson.Put(mustMarshal(outputSchema[In, Out](d)), "outputSchema"),
 		rawjson.Put(annotations, "annotations"),
 	}, more...)...)
 }
+
+// outputSchema returns the schema of a card's structured content.
+func outputSchema[In, Out any](d Description[In]) *jsonschema.Schema {
+	output := schemaOf[Out]()
+	if d.TextForScripts {
+		output.Properties[scriptText] = &jsonschema.Schema{Type: "string", Description: "The text, for scripts only."}
+	}
+	return output
+}
+
+// scriptText is the member of the structured content that has the text, see Description.TextForScripts.
+const scriptText = "text"
 
 // inputSchema returns the schema of a card's arguments, with the examples.
 func inputSchema[In any](d Description[In]) *jsonschema.Schema {
@@ -149,7 +167,12 @@ func newCard[In, Out any](d Description[In], definition json.RawMessage, handle 
 		if err != nil {
 			return drawbridge.Result{}, err
 		}
-		return newResult(answer)
+		result, err := newResult(answer)
+		if err == nil && d.TextForScripts && isScriptCall(call) {
+			text := *cmp.Or(answer.Plain, &answer.Text)
+			result.Raw = rawjson.Apply(result.Raw, rawjson.Put(rawjson.Quote(text), "structuredContent", scriptText))
+		}
+		return result, err
 	}
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(d.Name), Tool: d.Name, Definition: definition,

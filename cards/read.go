@@ -87,7 +87,7 @@ func newReadCard(c deck.Context) (drawbridge.Card, error) {
 		return nil, err
 	}
 	return newShipped(Description[readInput]{
-		Name: "read", Title: "Read file", Text: readText, Scopes: []drawbridge.Scope{ScopeFSRead}, AcceptsText: true,
+		Name: "read", Title: "Read file", Text: readText, Scopes: []drawbridge.Scope{ScopeFSRead}, AcceptsText: true, TextForScripts: true,
 		Examples: []readInput{{Path: "README.md"}, {Path: "main.go", Offset: 100, Limit: 50}},
 	}, func(ctx context.Context, call drawbridge.Call, in readInput) (Answer[readOutput], error) {
 		if in.Offset < 0 || in.Limit < 0 {
@@ -204,14 +204,14 @@ func readLines(r io.Reader, out readOutput, in readInput) (Answer[readOutput], e
 	if out.Encoding != "" {
 		text = fmt.Sprintf("(%s)\n", out.Encoding) + text
 	}
-	return Answer[readOutput]{Text: text, Value: out}, nil
+	return Answer[readOutput]{Text: text, Value: out, Plain: new(w.plain.String())}, nil
 }
 
 // A lineWindow collects at most limit lines of a text, starting at line first, and counts all lines.
 type lineWindow struct {
 	reader       *bufio.Reader
 	first, limit int
-	text         strings.Builder
+	text, plain  strings.Builder // with the numbers of lines, and without
 	shown, total int
 	cut          bool
 }
@@ -260,6 +260,7 @@ func (w *lineWindow) addLine(line []byte, size int) {
 		text = safetext.Truncate(text, maxLineBytes, safetext.Bytes, "") + fmt.Sprintf(" [line cut: %d bytes]", size)
 	}
 	fmt.Fprintf(&w.text, "%6d\t%s\n", w.total, text)
+	w.plain.WriteString(text + "\n")
 	w.shown++
 	w.cut = w.text.Len() >= maxReadBytes
 }

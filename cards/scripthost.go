@@ -361,6 +361,12 @@ func (h *scriptHost) noteAllowed(name drawbridge.CardName) {
 	h.allowed[name]++
 }
 
+// isScriptCall reports whether a script makes the call.
+func isScriptCall(call drawbridge.Call) bool {
+	_, ok := call.Peer.(*collectedCall)
+	return ok
+}
+
 // close waits until all calls have ended. The context of the calls must have ended.
 func (h *scriptHost) close() { h.calls.Wait() }
 

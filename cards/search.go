@@ -184,7 +184,7 @@ func newGrepCard(c deck.Context) (drawbridge.Card, error) {
 		return nil, err
 	}
 	return newShipped(Description[grepInput]{
-		Name: "grep", Title: "Search files", Text: grepText, Scopes: []drawbridge.Scope{ScopeFSRead}, AcceptsText: true,
+		Name: "grep", Title: "Search files", Text: grepText, Scopes: []drawbridge.Scope{ScopeFSRead}, AcceptsText: true, TextForScripts: true,
 		Examples: []grepInput{{Pattern: `func \w+Handler`, Glob: "*.go"}, {Pattern: "TODO", Path: "src", Context: 2}},
 	}, func(ctx context.Context, call drawbridge.Call, in grepInput) (Answer[grepOutput], error) {
 		path, err := resolvePath(c, call.Caller, cmp.Or(in.Path, "."))
@@ -248,7 +248,7 @@ func (b fileBackend) grep(ctx context.Context, caller drawbridge.Caller, path st
 	}
 	lines := clampLines(text.String())
 	out.More = out.More || len(lines) < text.Len()
-	return Answer[grepOutput]{Text: lines + out.notes(listing.Incomplete), Value: out}, nil
+	return Answer[grepOutput]{Text: lines + out.notes(listing.Incomplete), Value: out, Plain: &lines}, nil
 }
 
 // writeMatches writes the matches of a file.

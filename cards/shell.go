@@ -162,7 +162,7 @@ func (s commandState) failed() bool { return s.Cause != "running" && s.ExitCode 
 func newBashCard(c deck.Context) (drawbridge.Card, error) {
 	return withJobs(c, func(b shellBackend) drawbridge.Card {
 		return newShipped(Description[bashInput]{
-			Name: "bash", Title: "Run command", Text: bashText, Scopes: []drawbridge.Scope{ScopeExec}, AcceptsText: true,
+			Name: "bash", Title: "Run command", Text: bashText, Scopes: []drawbridge.Scope{ScopeExec}, AcceptsText: true, TextForScripts: true,
 			Annotations: &Annotations{Destructive: true, OpenWorld: true},
 			Examples:    []bashInput{{Command: "go test ./..."}, {Command: "make", Cwd: "web", TimeoutMS: 300_000}},
 		}, func(ctx context.Context, call drawbridge.Call, in bashInput) (Answer[commandState], error) {
@@ -192,10 +192,11 @@ func (b shellBackend) await(ctx context.Context, job *jobs.Job) (answer Answer[c
 	}
 	state := stateOf(job)
 	var text strings.Builder
-	writeStream(&text, "stdout", job.Stdout.Text(maxStreamBytes))
+	output := job.Stdout.Text(maxStreamBytes)
+	writeStream(&text, "stdout", output)
 	writeStream(&text, "stderr", job.Stderr.Text(maxStreamBytes))
 	fmt.Fprintf(&text, "status: %s\n", state.Status)
-	return Answer[commandState]{Text: text.String(), Value: state, IsError: state.failed()}, nil
+	return Answer[commandState]{Text: text.String(), Value: state, Plain: &output, IsError: state.failed()}, nil
 }
 
 // writeStream writes the text of a stream with its name as heading, unless the text is empty.
@@ -278,7 +279,7 @@ func newBgProcessCard(c deck.Context) (drawbridge.Card, error) {
 func newJobCard(c deck.Context, name, title, text string, read jobReader) (drawbridge.Card, error) {
 	return withJobs(c, func(b shellBackend) drawbridge.Card {
 		return newShipped(Description[processInput]{
-			Name: name, Title: title, Text: text, Scopes: []drawbridge.Scope{ScopeExec}, AcceptsText: true,
+			Name: name, Title: title, Text: text, Scopes: []drawbridge.Scope{ScopeExec}, AcceptsText: true, TextForScripts: true,
 			Annotations: &Annotations{Destructive: true, OpenWorld: true},
 			Examples:    []processInput{{Action: "start", Command: "npm run dev"}, {Action: "poll", ID: "job-1"}},
 		}, func(ctx context.Context, call drawbridge.Call, in processInput) (Answer[processOutput], error) {

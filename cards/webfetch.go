@@ -93,7 +93,7 @@ func newWebfetchCard(c deck.Context) (drawbridge.Card, error) {
 		return nil, err
 	}
 	return foreignCard{newShipped(Description[webfetchInput]{
-		Name: "webfetch", Title: "Fetch page", Text: webfetchText, Scopes: []drawbridge.Scope{ScopeWeb}, AcceptsText: true,
+		Name: "webfetch", Title: "Fetch page", Text: webfetchText, Scopes: []drawbridge.Scope{ScopeWeb}, AcceptsText: true, TextForScripts: true,
 		Annotations: &Annotations{ReadOnly: true, OpenWorld: true},
 		Examples:    []webfetchInput{{URL: "https://go.dev/doc/effective_go"}, {URL: "https://go.dev/ref/spec", Offset: 65536}},
 	}, func(ctx context.Context, call drawbridge.Call, in webfetchInput) (Answer[webfetchOutput], error) {
@@ -140,7 +140,7 @@ func (b webBackend) fetch(ctx context.Context, caller drawbridge.Caller, in webf
 	if in.Offset+len(shown) < len(text) {
 		out.Next = in.Offset + len(shown)
 	}
-	return Answer[webfetchOutput]{Text: out.header() + shown + out.footer(in.Offset, len(shown)), Value: out, IsError: failed}, nil
+	return Answer[webfetchOutput]{Text: out.header() + shown + out.footer(in.Offset, len(shown)), Value: out, Plain: &shown, IsError: failed}, nil
 }
 
 // page returns a page from the cache, or fetches it.
