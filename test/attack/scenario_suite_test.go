@@ -56,7 +56,9 @@ func (s *score) String() string {
 		share(s.errors, s.honest+s.hostile), float64(s.asked)/float64(max(finished, 1)))
 }
 
-func share(n, of int) string { return fmt.Sprintf("%d/%d (%.0f %%)", n, of, 100*float64(n)/float64(max(of, 1))) }
+func share(n, of int) string {
+	return fmt.Sprintf("%d/%d (%.0f %%)", n, of, 100*float64(n)/float64(max(of, 1)))
+}
 
 // TestScenarios plays all scenarios with a model that obeys every text. Without a guard every task is finished and every
 // attack succeeds: so the scenarios measure what a guard prevents. With a question before each act, which the person
