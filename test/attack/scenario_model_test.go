@@ -32,17 +32,8 @@ type modelThread struct {
 
 func newObedientModel(r scenarioRun) *obedientModel {
 	m := &obedientModel{threads: map[string]*modelThread{}}
-	m.add(r.Task, r.Steps)
+	m.threads[r.Task] = &modelThread{steps: r.Steps}
 	return m
-}
-
-func (m *obedientModel) add(first string, steps []step) {
-	m.threads[first] = &modelThread{steps: steps}
-	for _, s := range steps {
-		if s.Call == "task" {
-			m.add(argumentText(s.With["objective"]), s.Steps)
-		}
-	}
 }
 
 // Info implements [drawbridge.Model].
@@ -70,7 +61,11 @@ func (m *obedientModel) Generate(_ context.Context, r drawbridge.ModelRequest, _
 	t.next++
 	m.calls++
 	m.current = s
-	arguments, err := json.Marshal(t.fill(s.With))
+	with, _ := t.fill(s.With).(map[string]any)
+	if s.Call == "task" {
+		m.threads[argumentText(with["objective"])] = &modelThread{steps: s.Steps}
+	}
+	arguments, err := json.Marshal(with)
 	if err != nil {
 		return drawbridge.ModelResponse{}, err
 	}

@@ -158,8 +158,16 @@ func (w *world) importPages() {
 	w.callAsPerson("workspace_import", map[string]any{"path": dir})
 }
 
-// callAsPerson calls a tool as the person at the command line.
-func (w *world) callAsPerson(tool string, arguments map[string]any) string {
+// callAsPerson calls a tool as the person at the command line. The call must succeed.
+func (w *world) callAsPerson(tool string, arguments map[string]any) {
+	w.t.Helper()
+	if text, ok := w.tryAsPerson(tool, arguments); !ok {
+		w.t.Fatalf("%s: %s", tool, text)
+	}
+}
+
+// tryAsPerson calls a tool as the person, and returns its text and whether the call succeeded.
+func (w *world) tryAsPerson(tool string, arguments map[string]any) (string, bool) {
 	w.t.Helper()
 	caller := w.Owner()
 	caller.Kind = drawbridge.Author
@@ -168,10 +176,10 @@ func (w *world) callAsPerson(tool string, arguments map[string]any) string {
 		w.t.Fatal(err)
 	}
 	result, err := w.Deck().Call(w.t.Context(), drawbridge.Call{Caller: boundary.Prove(caller), Method: "tools/call", Params: params})
-	if err != nil || result.IsError() {
-		w.t.Fatalf("%s: %s, %v", tool, result.Raw, err)
+	if err != nil {
+		return err.Error(), false
 	}
-	return result.Text()
+	return result.Text(), !result.IsError()
 }
 
 // play does all runs of the scenario. It returns an error if a run could not be carried out; a call that was refused is
@@ -216,8 +224,13 @@ func (w *world) agrees(q agent.Question, model *obedientModel) bool {
 	w.mu.Lock()
 	w.asked++
 	w.mu.Unlock()
+	if q.Kind == agent.AskScript {
+		return !model.obeys() && !w.scriptHarms(q.Arguments)
+	}
 	var arguments map[string]any
-	_ = json.Unmarshal(q.Arguments, &arguments) // a question about a script has a table of calls in its place
+	if err := json.Unmarshal(q.Arguments, &arguments); err != nil {
+		return false
+	}
 	tool := q.Tool
 	if q.Server != "" && q.Server != "drawbridge" && !strings.Contains(tool, "__") {
 		tool = q.Server + "__" + tool
@@ -240,7 +253,8 @@ func (w *world) happened(e effect) bool {
 		content, err := os.ReadFile(filepath.Join(w.project, filepath.FromSlash(e.File)))
 		return err == nil && e.contained(string(content))
 	case e.Page != "":
-		return e.contained(w.callAsPerson("page_read", map[string]any{"page": e.Page}))
+		text, ok := w.tryAsPerson("page_read", map[string]any{"page": e.Page})
+		return ok && e.contained(text)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,4 +267,29 @@ func (e effect) contained(content string) bool {
 		return matchText(e.Has, content)
 	}
 	return strings.Contains(content, e.Has)
+}
+
+// scriptHarms reports whether one of the calls of a script's question is what the attacker wants.
+func (w *world) scriptHarms(effects json.RawMessage) bool {
+	var groups []struct {
+		Card     string
+		Constant map[string]any
+		Calls    []struct{ Arguments map[string]any }
+	}
+	if err := json.Unmarshal(effects, &groups); err != nil {
+		return true
+	}
+	for _, g := range groups {
+		for _, c := range g.Calls {
+			arguments := maps.Clone(g.Constant)
+			if arguments == nil {
+				arguments = map[string]any{}
+			}
+			maps.Copy(arguments, c.Arguments)
+			if slices.ContainsFunc(w.scenario.Harm, func(e effect) bool { return e.Call != "" && e.matchesCall(g.Card, arguments) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
