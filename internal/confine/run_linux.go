@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"syscall"
 
-	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
@@ -56,10 +55,8 @@ func confineAndExec(args []string) error {
 		}
 	}
 	runtime.LockOSThread() // restrictions apply to this thread, which becomes the program
-	if reach.Landlock > 0 {
-		if err := c.restrictFiles(reach.Landlock, c.grantsOf(program, searchPath(env))); err != nil {
-			return fmt.Errorf("confine: %w", err)
-		}
+	if err := c.restrictFiles(reach.Landlock, program, env); err != nil {
+		return fmt.Errorf("confine: %w", err)
 	}
 	if err := dropCapabilities(); err != nil && c.Required {
 		return fmt.Errorf("confine: %w", err)
@@ -72,34 +69,21 @@ func confineAndExec(args []string) error {
 	return fmt.Errorf("confine: %w", syscall.Exec(program, argv, env))
 }
 
-// restrictFiles denies this thread access to all files except the granted paths. It also denies access to all other
-// resources that the kernel's Landlock version can restrict. Access to the network is denied only if the profile is
-// offline.
-func (c Profile) restrictFiles(version int, g pathGrants) error {
-	presets := []landlock.Config{
-		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8,
-		landlock.V9, landlock.V10, landlock.V11,
+// restrictFiles denies this thread access to all files except those that the program may use.
+func (c Profile) restrictFiles(version int, program string, env []string) error {
+	if version == 0 {
+		return nil
 	}
-	preset := presets[min(version, len(presets))-1]
-	if !c.Offline {
-		preset.HandledAccessNet = 0
+	rules, err := c.newRuleset(version, c.grantsOf(program, searchPath(env)))
+	if err != nil {
+		return err
 	}
-	rules := []landlock.Rule{landlock.RWFiles(devicePaths()...).IgnoreIfMissing()}
-	add := func(paths []string, dirs, files func(...string) landlock.FSRule) {
-		d, f := splitDirsAndFiles(paths)
-		if len(d) > 0 {
-			rules = append(rules, dirs(d...))
-		}
-		if len(f) > 0 {
-			rules = append(rules, files(f...))
-		}
+	defer rules.Close()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
 	}
-	add(append(g.system, g.read...), landlock.RODirs, landlock.ROFiles)
-	add(g.write, func(p ...string) landlock.FSRule {
-		if version < 2 {
-			return landlock.RWDirs(p...)
-		}
-		return landlock.RWDirs(p...).WithRefer()
-	}, landlock.RWFiles)
-	return preset.Restrict(rules...)
+	if err := ll.LandlockRestrictSelf(int(rules.Fd()), 0); err != nil {
+		return fmt.Errorf("restrict files: %w", err)
+	}
+	return nil
 }

@@ -1,17 +1,25 @@
 // Package process starts the program of a stdio server, and ends all processes that the program has started.
 //
-// On Unix, the program is started through Drawbridge's own executable, which is run again as a reaper. Drawbridge and
-// the reaper share a pipe, whose end shows the reaper that Drawbridge has died. The reaper ends the remaining processes
-// when the program ends, when Drawbridge orders it, and when Drawbridge dies for any reason. It then exits with the
-// program's status. The program inherits the reaper's standard streams, so that no data is copied.
+// On Unix, a supervisor starts the program and remains its parent. Drawbridge and the supervisor share a pipe, whose end
+// shows the supervisor that Drawbridge has died. The supervisor ends the remaining processes when the program ends, when
+// Drawbridge orders it, and when Drawbridge dies for any reason. The program gets its standard streams from Drawbridge,
+// so that no data is copied.
 //
-// On Linux, the reaper is a subreaper and ends every descendant, also processes that left the process group or called
-// setsid. If the reaper itself is killed, the kernel kills the program. On other Unix systems, the reaper ends the
-// program's process group. On Windows, a job object ends the processes.
+// On Linux, supervisors are subreapers and end every descendant, also processes that left the process group or called
+// setsid. They are copies of one small program, whose source and build are in the directory supervisor: this package
+// contains it, and runs it from memory. The first copy is the top supervisor. It starts a supervisor for each program,
+// and ends the processes of a supervisor that was killed. If the top supervisor is killed, the other ones go on, and the
+// next program gets a new one. No supervisor keeps the environment of a program. A confined program and its processes
+// are in a PID namespace, if the system allows one: they cannot outlive their supervisor.
 //
-// If main does not call [RunIfReaper] on Unix, no reaper is used. Each program is then started in a process group and,
-// on Linux, with the parent-death signal. If Drawbridge is killed, that signal ends the program, but the processes that
-// the program started may remain.
+// Where the small program cannot run, and on other Unix systems, Drawbridge's own executable is run again as the
+// supervisor, called reaper. If main does not call [RunIfReaper] there, no supervisor is used: each program is then
+// started in a process group and, on Linux, with the parent-death signal. If Drawbridge is killed, that signal ends the
+// program, but the processes that the program started may remain. Other Unix systems than Linux have no subreapers: the
+// reaper ends the program's process group. On Windows, a job object ends the processes.
+//
+// Not promised: if Drawbridge, the top supervisor and the supervisor of a program that is not confined are all killed,
+// the kernel kills the program, but processes that left the program may remain.
 //
 // The package does not know MCP, reads no configuration and writes no log.
 package process
@@ -100,9 +108,9 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	p := &Process{grace: spec.Grace, noInput: spec.NoInput, copiesStdout: spec.Stdout != nil,
 		stderr: newLineTail(), done: make(chan struct{})}
-	argv, err := p.confineCommand(&path, &spec)
+	err = p.prepareConfinement(&spec)
 	if err == nil {
-		err = p.start(ctx, path, argv, spec)
+		err = p.start(ctx, path, spec)
 	}
 	if err != nil {
 		p.cleanUp()
@@ -123,6 +131,13 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
+// A launch is a program that is to be started. profile is the profile of a confined program, otherwise nil.
+type launch struct {
+	cmd     *exec.Cmd
+	grace   time.Duration
+	profile *confine.Profile
+}
+
 // findProgram returns the path of the program to start. If ResolveProgram returns an error and Command is not found
 // either, findProgram returns the error about Command.
 func (s Spec) findProgram() (path string, err error) {
@@ -139,7 +154,7 @@ func (s Spec) findProgram() (path string, err error) {
 }
 
 // start creates pipes for the standard streams and launches the program with their other ends.
-func (p *Process) start(ctx context.Context, path string, argv []string, spec Spec) (err error) {
+func (p *Process) start(ctx context.Context, path string, spec Spec) (err error) {
 	var near, far [3]*os.File
 	defer func() {
 		closeAll(far[:]) // the program has its own copies
@@ -157,12 +172,12 @@ func (p *Process) start(ctx context.Context, path string, argv []string, spec Sp
 		}
 	}
 	p.stdin, p.stdout, p.stderrEnd = near[0], near[1], near[2]
-	cmd := &exec.Cmd{Path: path, Args: argv, Dir: spec.Dir, Env: spec.Env}
+	cmd := &exec.Cmd{Path: path, Args: append([]string{spec.Command}, spec.Args...), Dir: spec.Dir, Env: spec.Env}
 	if len(cmd.Env) == 0 {
 		cmd.Env = []string{} // nil would mean this process's environment
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = far[0], far[1], far[2]
-	p.tree, p.pid, err = launchTree(ctx, cmd, spec.Grace)
+	p.tree, p.pid, err = launchTree(ctx, launch{cmd, spec.Grace, p.profile})
 	return err
 }
 

@@ -19,8 +19,8 @@ import (
 
 // A processTree is a program with all processes that it started, as seen by the process that started the program.
 type processTree struct {
-	// lifePipe is Drawbridge's end of the pipe that shows the reaper that Drawbridge is alive. statusPipe is its end of
-	// the pipe that is closed when the reaper ends. Both are nil without a reaper.
+	// lifePipe is Drawbridge's end of the pipe that shows the supervisor or the reaper that Drawbridge is alive.
+	// statusPipe is its end of the pipe that is closed when the reaper ends; nil without a reaper.
 	lifePipe, statusPipe *os.File
 
 	mu    sync.Mutex // held while lifePipe is written to or closed
@@ -29,17 +29,35 @@ type processTree struct {
 	waitExit func() error
 }
 
-// The orders that are sent to the reaper through the life pipe. The end of the pipe also means orderTerminate.
+// The orders that are sent to the supervisor or the reaper through the life pipe. The end of the pipe also means orderTerminate.
 const (
 	orderTerminate = 'T'
 	orderKill      = 'K'
 )
 
-// launchTree starts cmd, through a reaper if this executable can run as one. It returns the program's process ID.
-func launchTree(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*processTree, int, error) {
-	if !reaperEnabled.Load() {
-		return launchWithoutReaper(cmd)
+// launchTree starts the program under the supervisor, or through a reaper if that is impossible and this executable can
+// run as one. It returns the program's process ID.
+func launchTree(ctx context.Context, l launch) (*processTree, int, error) {
+	tree, pid, err := launchSupervised(ctx, l)
+	if !errors.Is(err, errNoSupervisor) {
+		return tree, pid, err
 	}
+	if l.profile != nil {
+		if err := confineByReexec(l.cmd, l.profile); err != nil {
+			return nil, 0, err
+		}
+	}
+	if !reaperEnabled.Load() {
+		return launchWithoutReaper(l.cmd)
+	}
+	return launchThroughReaper(ctx, l.cmd, l.grace)
+}
+
+// errNoSupervisor is the error of launchSupervised if this system cannot run the supervisor. Nothing was started.
+var errNoSupervisor = errors.New("this system cannot run the supervisor")
+
+// launchThroughReaper starts cmd through this executable, which runs as a reaper.
+func launchThroughReaper(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*processTree, int, error) {
 	lifeFar, life, err := os.Pipe()
 	if err != nil {
 		return nil, 0, err

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -29,8 +28,12 @@ func canReap() bool { return true }
 
 func selfPath() (string, error) { return os.Executable() }
 
-// launchTree starts cmd and adds it to a job. Processes that cmd starts before it was added are not in the job.
-func launchTree(_ context.Context, cmd *exec.Cmd, _ time.Duration) (*processTree, int, error) {
+// canSupervise returns false: on Windows there is no supervisor.
+func canSupervise() bool { return false }
+
+// launchTree starts the program and adds it to a job. Processes that it starts before it was added are not in the job.
+func launchTree(_ context.Context, l launch) (*processTree, int, error) {
+	cmd := l.cmd
 	if err := cmd.Start(); err != nil {
 		return nil, 0, err
 	}
