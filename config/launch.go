@@ -52,8 +52,16 @@ const (
 
 func (r *rowReader) readConfinement(v configfile.Node) {
 	c, err := launch.ReadConfinement(v, r.home, func(s string) string { return r.expandVariables("confine", s) })
+	r.hasConfinement = true
 	if r.server.Confine = c; err != nil {
 		r.refuse("%v", err)
+	}
+}
+
+// defaultConfinement confines a project's program whose row does not set "confine": the row's author is not the person.
+func (r *rowReader) defaultConfinement() {
+	if s := &r.server; !r.hasConfinement && s.Origin.Kind == OriginProject && s.Command != "" {
+		s.Confine.Level = ConfineAuto
 	}
 }
 

@@ -34,6 +34,8 @@ type rowReader struct {
 	refusedBecause string
 	// missing contains the names in server.Unresolved.
 	missing map[string]bool
+	// hasConfinement is true if the row sets "confine".
+	hasConfinement bool
 }
 
 func (r *rowReader) warn(line int, format string, args ...any) {
@@ -106,6 +108,7 @@ func (r *rowReader) decidePhase() {
 		s.Type = "stdio"
 	}
 	s.Cwd = r.workingDir()
+	r.defaultConfinement()
 	s.Confine = s.Confine.RelativeTo(s.Cwd)
 	if err := s.ID.Validate(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()

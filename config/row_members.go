@@ -72,7 +72,7 @@ var rowMemberTable = []rowMember{
 	{"credentials", `"per-caller", or a name`, "",
 		"the credentials that are sent to the server: each caller's own, or stored ones by name",
 		true, func(r *rowReader, v configfile.Node) { r.readCredentials(v) }},
-	{"confine", `"off", "auto", "required", or an object`, "off",
+	{"confine", `"off", "auto", "required", or an object`, "off; auto in rows of projects",
 		"restricts the program to its own files. The members of an object are level (\"auto\" or \"required\", the default), read and write (lists of paths), and network (true or false)",
 		true, func(r *rowReader, v configfile.Node) { r.readConfinement(v) }},
 	{"idle_stop", `time, or "never"`, "[mcp] idle_stop",

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"go.uber.org/goleak"
 )
@@ -27,11 +28,16 @@ const (
 	role     = "PROCESS_TEST_ROLE"
 	hostRole = "PROCESS_TEST_HOST" // what a host program starts
 	beacon   = "PROCESS_TEST_BEACON"
+	fallback = "PROCESS_TEST_FALLBACK" // set: without the supervisor
+	cage     = "PROCESS_TEST_CAGE"     // a directory: a host confines what it starts, below it
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(fallback) != "" {
+		process.DisableSupervisor()
+	}
 	if os.Getenv(role) == "reckless-host" {
-		os.Exit(play("host")) // a host program that does not call Reap
+		os.Exit(play("host")) // a host program that does not call RunIfReaper
 	}
 	process.RunIfReaper()
 	if name := os.Getenv(role); name != "" {
@@ -43,11 +49,16 @@ func TestMain(m *testing.M) {
 func play(name string) int {
 	light := shine(name)
 	defer light.Close()
-	if name == "prober" {
-		playProbe()
-		return 0
-	}
 	switch name {
+	case "prober":
+		playProbe()
+	case "parricide": // kills its parent when its standard input ends
+		startDetached("leaver")
+		startDetached("stubborn")
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
+		forEver()
 	case "cat":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "tree": // ends with its standard input, and leaves its grandchildren
@@ -73,13 +84,27 @@ func play(name string) int {
 		}
 		fmt.Fprint(os.Stderr, strings.Repeat("x", 20_000)+"\nlast")
 	case "host":
-		if _, err := process.Start(context.Background(), spec(os.Getenv(hostRole))); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		fmt.Println("started")
-		forEver()
+		return playHost()
+	case "memfd-host":
+		return playMemfdHost()
 	}
+	return 0
+}
+
+// playHost starts a program and prints its process ID.
+func playHost() int {
+	s := spec(os.Getenv(hostRole))
+	if dir := os.Getenv(cage); dir != "" {
+		s.Dir = dir
+		s.Confinement = &confine.Profile{Home: filepath.Join(dir, "home"), UserHome: "/nowhere", Dir: dir}
+	}
+	p, err := process.Start(context.Background(), s)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(p.PID())
+	forEver()
 	return 0
 }
 
@@ -88,7 +113,7 @@ func forEver() { <-time.After(2 * time.Minute) }
 
 // shine holds a connection to the test that lasts as long as the process: its end is how the test sees the process die.
 func shine(name string) io.Closer {
-	conn, err := net.Dial("unix", os.Getenv(beacon))
+	conn, err := net.Dial("tcp4", os.Getenv(beacon))
 	if err != nil {
 		return io.NopCloser(nil)
 	}
@@ -148,12 +173,11 @@ type light struct {
 
 func newLighthouse(t *testing.T) *lighthouse {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "beacon")
-	listener, err := net.Listen("unix", path)
+	listener, err := net.Listen("tcp4", "127.0.0.1:0") // which confined programs reach
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(beacon, path)
+	t.Setenv(beacon, listener.Addr().String())
 	h := &lighthouse{t: t, listener: listener, lit: make(chan light, 16)}
 	ended := make(chan struct{})
 	go func() {
@@ -175,6 +199,13 @@ func newLighthouse(t *testing.T) *lighthouse {
 	return h
 }
 
+// ends reports whether the process dies within that time.
+func (l light) ends(within time.Duration) bool {
+	_ = l.conn.SetReadDeadline(time.Now().Add(within))
+	_, err := l.conn.Read(make([]byte, 1))
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 // await waits until n more processes shine.
 func (h *lighthouse) await(n int) {
 	for range n {
@@ -188,8 +219,7 @@ func (h *lighthouse) dark() (names map[string]int) {
 	h.await(len(h.lit))
 	names = map[string]int{}
 	for _, l := range h.seen {
-		_ = l.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if _, err := l.conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		if !l.ends(20 * time.Second) {
 			h.t.Errorf("%s is still alive", l.name)
 		}
 		_ = l.conn.Close()
