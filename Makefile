@@ -14,9 +14,11 @@ HOSTS := $(CACHE)/$(firstword $(shell cksum <test/hosts/package-lock.json))
 # The sources and objects of the Python interpreter stay there, so that a change of its bootstrap takes seconds.
 CACHE_PYTHON := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-python-build
 
+CACHE_SUPERVISOR := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-supervisor-build
+
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python wasmtime wasmtime-bench build cross ci conform peers pictures hosts bench bench-smoke fuzz clean tokens encoder
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python supervisor wasmtime wasmtime-bench build cross ci conform peers pictures hosts bench bench-smoke fuzz clean tokens encoder
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -64,6 +66,9 @@ tokens: ## what recorded tasks cost by each mode of tool discovery: make tokens 
 
 python: ## builds the Python interpreter of the sandbox from Debian's sources, and compares to the bit: make python [UPDATE=1]
 	sandbox/python/make.sh "$(CACHE_PYTHON)" "$(UPDATE)"
+
+supervisor: ## builds the supervisor of servers (C, for Linux) with Debian's clang 19, and compares to the bit: make supervisor [UPDATE=1]
+	internal/process/supervisor/make.sh "$(CACHE_SUPERVISOR)" "$(UPDATE)"
 
 wasmtime: ## bin/drawbridge-wasmtime, whose scripts run in Wasmtime, and the tests of the sandbox on it; fetches 200 MB, not in ci
 	GO="$(GO)" sandbox/wasmtime/make.sh test

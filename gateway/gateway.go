@@ -4,7 +4,7 @@
 // A program needs four things:
 //
 //   - [RunReaperProcess], first in main: without it, processes that a server started may continue to run after the
-//     program is killed;
+//     program is killed, on systems other than Linux on amd64 and arm64. PDF files and Python scripts need it anywhere;
 //   - [Open] and [Gateway.Close], and between them [Gateway.Run] in a separate goroutine;
 //   - [Gateway.Deck], to list and call tools: a call needs a caller, such as [Gateway.Owner], and an empty
 //     drawbridge.Call.Method means "tools/call";

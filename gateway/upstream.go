@@ -104,7 +104,7 @@ const MountedVariable = upstream.MountedVariable
 
 // RunReaperProcess must be the first call in the main function of a program. If this process was started to supervise
 // the processes of a server, to read a PDF file, or to run Python scripts, RunReaperProcess does that work and never
-// returns.
+// returns. On Linux, a small program of Drawbridge supervises servers if the system can run it, also without this call.
 func RunReaperProcess() {
 	upstream.RunReaperProcess()
 	webpage.RunIfPDFReader()

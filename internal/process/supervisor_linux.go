@@ -186,7 +186,7 @@ func startSupervisor() (*supervisor, error) {
 	return s, nil
 }
 
-// sealedFile returns a file in memory that nobody can change. kind is unix.MFD_EXEC for a program, and
+// sealedFile returns a file in memory that cannot be changed. kind is unix.MFD_EXEC for a program, and
 // unix.MFD_NOEXEC_SEAL for data.
 func sealedFile(name string, content []byte, kind int) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|kind)

@@ -36,11 +36,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// RunReaperProcess must be called first in main, and in TestMain of tests that mount servers. Drawbridge runs its own
-// executable again as a reaper, which ends the processes that a server leaves behind (see package process). In a reaper
-// process RunReaperProcess never returns; in all other processes it returns at once. If a program does not call it, no
-// reaper is used. If that program is killed, only Linux ends its servers, and the servers' child processes may keep
-// running.
+// RunReaperProcess must be called first in main, and in TestMain of tests that mount servers. Where Drawbridge cannot
+// use its supervisor, it runs its own executable again as a reaper, which ends the processes that a server leaves behind
+// (see package process). In a reaper process RunReaperProcess never returns; in all other processes it returns at once.
+// If a program does not call it, no reaper is used. If that program is killed, such a system may keep the servers' child
+// processes running.
 func RunReaperProcess() { process.RunIfReaper() }
 
 // MountedVariable is the environment variable that a fleet sets for each server that it starts. A Drawbridge that finds
