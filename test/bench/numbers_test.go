@@ -46,6 +46,7 @@ func TestNumbers(t *testing.T) {
 		{"terminal start", terminalStart},
 		{"LD-7 hostile", hostile},
 		{"LD-8 leaks", leaks},
+		{"weight", weight},
 	} {
 		t.Run(part.name, func(t *testing.T) { table = append(table, part.measure(t)...) })
 	}
