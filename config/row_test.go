@@ -521,3 +521,20 @@ func TestHashIgnoresTheEnvironment(t *testing.T) {
 		t.Errorf("%v, then %v", before, after)
 	}
 }
+
+// TestProgramsOfProjectsAreConfined, unless their row says otherwise.
+func TestProgramsOfProjectsAreConfined(t *testing.T) {
+	const rows = `{"servers": {"default": {"command": "x"}, "off": {"command": "x", "confine": "off"},
+		"null": {"command": "x", "confine": null}, "strict": {"command": "x", "confine": "required"}, "far": {"url": "https://h"}}}`
+	levels := func(set Configuration) map[string]string {
+		found := map[string]string{}
+		for _, s := range set.Servers {
+			found[string(s.ID)] = s.Confine.Level
+		}
+		return found
+	}
+	own := map[string]string{"default": "", "off": "", "null": "", "strict": "required", "far": ""}
+	wantDiff(t, "own rows", own, levels(newWorld(t, map[string]string{userJSON: rows}).mustLoad(t)))
+	projects := map[string]string{"default": "auto", "off": "", "null": "auto", "strict": "required", "far": ""}
+	wantDiff(t, "rows of a project", projects, levels(newWorld(t, map[string]string{projectJSON: rows}).mustLoad(t)))
+}

@@ -377,9 +377,12 @@ func (s *supervisor) launch(ctx context.Context, l launch) (tree *processTree, p
 	if rules != nil {
 		files = append(files, rules)
 	}
-	if err := s.control.send(order, files); err != nil {
+	switch err := s.control.send(order, files); {
+	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET):
 		replaceSupervisor(s)
 		return nil, 0, errSupervisorKilled
+	case err != nil:
+		return nil, 0, fmt.Errorf("send the order to the supervisor: %w", err)
 	}
 	closeAll([]*os.File{lifeFar, statusFar})
 	pid, err = s.awaitStart(ctx, status, l)
