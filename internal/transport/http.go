@@ -89,7 +89,7 @@ type HTTPConn struct {
 	log          *slog.Logger
 	target       httpTarget
 	configErr    error // the error in the URL or the headers
-	ownTransport *http.Transport
+	ownTransport *HTTPTransport
 
 	pending   requestTable
 	responder *requestResponder
@@ -366,7 +366,7 @@ type httpTarget struct {
 	maxBody int
 }
 
-func newHTTPTarget(o HTTPOptions) (httpTarget, *http.Transport, error) {
+func newHTTPTarget(o HTTPOptions) (httpTarget, *HTTPTransport, error) {
 	if o.MaxBody <= 0 {
 		o.MaxBody = DefaultMaxBody
 	}

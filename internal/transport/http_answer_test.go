@@ -132,7 +132,9 @@ func refusals() []answering {
 }
 
 // TestAnswers goes through what servers answer a request with, in both generations.
-func TestAnswers(t *testing.T) {
+func TestAnswers(t *testing.T) { overBoth(t, testAnswers) }
+
+func testAnswers(t *testing.T) {
 	for _, tt := range slices.Concat(bodies(), streams(), refusals()) {
 		for _, generation := range []string{"legacy", "modern"} {
 			t.Run(tt.name+" "+generation, func(t *testing.T) {

@@ -76,7 +76,9 @@ func BenchmarkHTTPDo(b *testing.B) {
 
 // TestStreamsShareBuffers holds the garbage of a small call under the size of one reading buffer, with the server's
 // half.
-func TestStreamsShareBuffers(t *testing.T) {
+func TestStreamsShareBuffers(t *testing.T) { overBoth(t, testStreamsShareBuffers) }
+
+func testStreamsShareBuffers(t *testing.T) {
 	h := dial(t, transport.HTTPOptions{URL: small(t, events, "data: "+smallResult+"\n\n").URL})
 	const calls = 300
 	var before, after runtime.MemStats

@@ -7,9 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
 // ErrRedirectRefused is wrapped by the error for a redirect that is not followed. A redirect is not followed if it
@@ -20,32 +17,11 @@ var ErrRedirectRefused = errors.New("redirect not followed")
 // maxRedirects is how many redirects within one origin are followed.
 const maxRedirects = 5
 
-// NewHTTPTransport returns a transport for the server at the URL address. own has the meaning of
-// HTTPOptions.AllowLocalNetwork. The transport keeps idle connections for many callers, connects only where
-// safehttp.ProxyAndDialer permits, uses the proxies of the environment, and uses HTTP/2 over TLS. It does not limit the
-// duration of a response; contexts do that.
-func NewHTTPTransport(address string, own bool) *http.Transport {
-	proxy, dial := safehttp.ProxyAndDialer(address, own)
-	return &http.Transport{
-		Proxy:                  proxy,
-		DialContext:            dial,
-		TLSHandshakeTimeout:    15 * time.Second,
-		MaxIdleConnsPerHost:    128,
-		IdleConnTimeout:        55 * time.Second, // many proxies close idle connections after one minute
-		MaxResponseHeaderBytes: 1 << 20,
-		ForceAttemptHTTP2:      true, // a custom dialer would disable HTTP/2
-		// Without pings, calls on a dead connection would wait until their timeout.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-		// Compressing proxies delay events, and the size of decompressed data is not bounded.
-		DisableCompression: true,
-	}
-}
-
 // httpClientFor returns the client to use, which refuses redirects as checkRedirect does. It also returns the client's
 // transport if httpClientFor has created it and the caller must close its connections.
-func httpClientFor(o HTTPOptions) (*http.Client, *http.Transport) {
+func httpClientFor(o HTTPOptions) (*http.Client, *HTTPTransport) {
 	var client http.Client
-	var own *http.Transport
+	var own *HTTPTransport
 	if o.Client != nil {
 		client = *o.Client
 	} else {

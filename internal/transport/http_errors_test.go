@@ -63,7 +63,9 @@ var sorted = cmp.Transformer("sorted", func(s []string) map[string]bool {
 
 // TestAnAddressThatIsNotCalledHeardNothing: a request that is refused by where its server's name leads was not sent,
 // so that nobody has to look whether it had an effect.
-func TestAnAddressThatIsNotCalledHeardNothing(t *testing.T) {
+func TestAnAddressThatIsNotCalledHeardNothing(t *testing.T) { overBoth(t, testAnAddressThatIsNotCalledHeardNothing) }
+
+func testAnAddressThatIsNotCalledHeardNothing(t *testing.T) {
 	for address, own := range map[string]bool{"http://169.254.169.254/mcp": true, "http://[fd00:ec2::254]/mcp": true} {
 		h := dial(t, transport.HTTPOptions{URL: address, AllowLocalNetwork: own})
 		_, err := h.Call(t.Context(), "ping", nil, nil)
@@ -109,7 +111,9 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-func TestSessionExpires(t *testing.T) {
+func TestSessionExpires(t *testing.T) { overBoth(t, testSessionExpires) }
+
+func testSessionExpires(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
 		status     int
@@ -146,7 +150,9 @@ func TestSessionExpires(t *testing.T) {
 }
 
 // TestNoSession has a server without sessions: a status of 404 is nothing but that.
-func TestNoSession(t *testing.T) {
+func TestNoSession(t *testing.T) { overBoth(t, testNoSession) }
+
+func testNoSession(t *testing.T) {
 	h := dial(t, transport.HTTPOptions{Client: serve(t, func(w http.ResponseWriter,
 		_ *http.Request) {
 		w.WriteHeader(404)
@@ -158,7 +164,9 @@ func TestNoSession(t *testing.T) {
 }
 
 // TestNotificationFindsNoSession shows that the session's end is noticed by whatever message meets it.
-func TestNotificationFindsNoSession(t *testing.T) {
+func TestNotificationFindsNoSession(t *testing.T) { overBoth(t, testNotificationFindsNoSession) }
+
+func testNotificationFindsNoSession(t *testing.T) {
 	h := dial(t, transport.HTTPOptions{Client: serve(t,
 		legacy(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, nil))})
 	greet(t, h)
@@ -168,7 +176,9 @@ func TestNotificationFindsNoSession(t *testing.T) {
 	<-h.Done()
 }
 
-func TestUnreachable(t *testing.T) {
+func TestUnreachable(t *testing.T) { overBoth(t, testUnreachable) }
+
+func testUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +214,9 @@ func TestUnreachable(t *testing.T) {
 }
 
 // TestRedirects has two servers: what belongs to the first never reaches the second.
-func TestRedirects(t *testing.T) {
+func TestRedirects(t *testing.T) { overBoth(t, testRedirects) }
+
+func testRedirects(t *testing.T) {
 	leaked := make(chan string, 10)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked <- r.URL.Path }))
 	t.Cleanup(other.Close)
@@ -250,7 +262,9 @@ func TestRedirects(t *testing.T) {
 
 // TestCancel has a server that does not even begin to answer. A legacy one is told; to a modern one the end of the
 // exchange says it.
-func TestCancel(t *testing.T) {
+func TestCancel(t *testing.T) { overBoth(t, testCancel) }
+
+func testCancel(t *testing.T) {
 	for _, generation := range []string{"legacy", "modern"} {
 		synctest.Test(t, func(t *testing.T) {
 			told := make(chan string, 1)
@@ -289,7 +303,9 @@ func TestCancel(t *testing.T) {
 }
 
 // TestClose ends a call under way and the session; the server hears of it.
-func TestClose(t *testing.T) {
+func TestClose(t *testing.T) { overBoth(t, testClose) }
+
+func testClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := make(chan string, 1)
 		post := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

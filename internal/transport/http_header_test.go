@@ -19,7 +19,9 @@ import (
 )
 
 // TestHeaders shows what a server sees of a request, beside its body.
-func TestHeaders(t *testing.T) {
+func TestHeaders(t *testing.T) { overBoth(t, testHeaders) }
+
+func testHeaders(t *testing.T) {
 	marks := func(tool string) []mcp.HeaderParam {
 		if tool != "weather" {
 			return nil
@@ -91,7 +93,9 @@ func TestHeaders(t *testing.T) {
 
 // TestConnectionsAreKept counts the connections of many calls in a row. Behind a stream the next call may come before
 // the connection is free, so there may be a few.
-func TestConnectionsAreKept(t *testing.T) {
+func TestConnectionsAreKept(t *testing.T) { overBoth(t, testConnectionsAreKept) }
+
+func testConnectionsAreKept(t *testing.T) {
 	for _, tt := range []struct {
 		contentType, body string
 		most              int32
@@ -121,7 +125,9 @@ func TestConnectionsAreKept(t *testing.T) {
 
 // TestDeadConnection has a server that hangs up on a connection that was kept, just when it is used again: what only
 // reads is sent again, a call of a tool is not.
-func TestDeadConnection(t *testing.T) {
+func TestDeadConnection(t *testing.T) { overBoth(t, testDeadConnection) }
+
+func testDeadConnection(t *testing.T) {
 	for _, tt := range []struct {
 		method   string
 		want     httpReply
@@ -154,7 +160,9 @@ func TestDeadConnection(t *testing.T) {
 	}
 }
 
-func TestBadHeader(t *testing.T) {
+func TestBadHeader(t *testing.T) { overBoth(t, testBadHeader) }
+
+func testBadHeader(t *testing.T) {
 	h := dial(t, transport.HTTPOptions{Headers: http.Header{"x-key": {"secret\n"}}})
 	_, err := h.Call(t.Context(), mcp.MethodPing, nil, nil)
 	if want := "header X-Key: its value holds a line break or another control character"; err == nil ||
@@ -164,7 +172,9 @@ func TestBadHeader(t *testing.T) {
 }
 
 // TestHTTP2 has a server over TLS: many calls at once share one connection.
-func TestHTTP2(t *testing.T) {
+func TestHTTP2(t *testing.T) { overBoth(t, testHTTP2) }
+
+func testHTTP2(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("the server was spoken to in %s", r.Proto)
@@ -175,10 +185,9 @@ func TestHTTP2(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	trLocal := transport.NewHTTPTransport("http://127.0.0.1", true)
 	// the server changes its own when it closes
-	trLocal.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	t.Cleanup(trLocal.CloseIdleConnections)
+	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trLocal := transportFor(t, "http://127.0.0.1", true, nil, config)
 	h := dial(t, transport.HTTPOptions{URL: server.URL, Client: &http.Client{Transport: trLocal}})
 	var work sync.WaitGroup
 	for range 20 {

@@ -116,7 +116,9 @@ var listenCases = []struct {
 
 // TestListen has what happens to the stream of a legacy server, over an hour. Attempts come at the times that the
 // server asked for, which makes them exact.
-func TestListen(t *testing.T) {
+func TestListen(t *testing.T) { overBoth(t, testListen) }
+
+func testListen(t *testing.T) {
 	for _, tt := range listenCases {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -146,7 +148,9 @@ func TestListen(t *testing.T) {
 }
 
 // TestListenBacksOff has a server that is away for an hour: attempts become rare, and go on.
-func TestListenBacksOff(t *testing.T) {
+func TestListenBacksOff(t *testing.T) { overBoth(t, testListenBacksOff) }
+
+func testListenBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, attempts, opened := time.Now(), 0, make(chan time.Duration, 1)
 		h := dial(t, transport.HTTPOptions{Client: serve(t,
@@ -168,7 +172,9 @@ func TestListenBacksOff(t *testing.T) {
 }
 
 // TestListenAsk has a request of the server on its own stream: the Handler answers, in a POST.
-func TestListenAsk(t *testing.T) {
+func TestListenAsk(t *testing.T) { overBoth(t, testListenAsk) }
+
+func testListenAsk(t *testing.T) {
 	answered := make(chan mcp.Message, 1)
 	get := func(w http.ResponseWriter, r *http.Request) {
 		say(w, 200, events, mcp.Message{}, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"roots/list\"}\n\n")
@@ -191,7 +197,9 @@ func TestListenAsk(t *testing.T) {
 
 // TestResume has a server that ends the stream of an answer in the middle, as one of 2025-11-25 may, and what a call
 // makes of it.
-func TestResume(t *testing.T) {
+func TestResume(t *testing.T) { overBoth(t, testResume) }
+
+func testResume(t *testing.T) {
 	prime := "id: p1\nretry: 700\n\n"
 	later := "id: p2\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"ok\":true}}\n\n"
 	busy := status(503, "")
@@ -265,7 +273,9 @@ func (p *patient) OnReconnectRequest(after time.Duration) { p.polled = append(p.
 
 // TestPolled: who makes a call hears that its server wants it to come back. One that only broke off says nothing of
 // that.
-func TestPolled(t *testing.T) {
+func TestPolled(t *testing.T) { overBoth(t, testPolled) }
+
+func testPolled(t *testing.T) {
 	later := stream("id: p2\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"ok\":true}}\n\n")
 	for first, want := range map[string][]time.Duration{
 		"id: p1\nretry: 700\n\n": {700 * time.Millisecond},
@@ -290,7 +300,9 @@ func TestPolled(t *testing.T) {
 
 // TestAnswerOnTheOtherStream has a server that ends the stream of an answer and takes the stream outside requests,
 // which opens only then, for the one that resumes. An answer to nothing that is waited for is dropped there.
-func TestAnswerOnTheOtherStream(t *testing.T) {
+func TestAnswerOnTheOtherStream(t *testing.T) { overBoth(t, testAnswerOnTheOtherStream) }
+
+func testAnswerOnTheOtherStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan string)
 		s := &script{begun: time.Now(), steps: []func(http.ResponseWriter, *http.Request){func(w http.ResponseWriter,
@@ -320,7 +332,9 @@ data: {"jsonrpc":"2.0","id":`+id+`,"result":{"ok":true}}
 // TestACallWaitsForTheStream has a server that takes its time to open the stream outside requests: what it may ask
 // there is asked in the course of a call. A list asks nothing, and a server that never answers delays the first call
 // alone.
-func TestACallWaitsForTheStream(t *testing.T) {
+func TestACallWaitsForTheStream(t *testing.T) { overBoth(t, testACallWaitsForTheStream) }
+
+func testACallWaitsForTheStream(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		opens          time.Duration
@@ -357,7 +371,9 @@ func TestACallWaitsForTheStream(t *testing.T) {
 }
 
 // TestStreamOfACall shows that what comes on the stream of a call belongs to it, even where several calls wait.
-func TestStreamOfACall(t *testing.T) {
+func TestStreamOfACall(t *testing.T) { overBoth(t, testStreamOfACall) }
+
+func testStreamOfACall(t *testing.T) {
 	const calls = 5
 	var together sync.WaitGroup
 	together.Add(calls)

@@ -107,7 +107,9 @@ func (p sdkPeer) params(tool, arguments string) json.RawMessage {
 }
 
 // TestPeers runs one conversation with the SDK's server over every transport.
-func TestPeers(t *testing.T) {
+func TestPeers(t *testing.T) { overBoth(t, testPeers) }
+
+func testPeers(t *testing.T) {
 	for _, p := range peers() {
 		t.Run(p.name, func(t *testing.T) {
 			states := make(chan string, 2)
@@ -186,7 +188,9 @@ func cancelCall(t *testing.T, c transport.Conn, p sdkPeer, states <-chan string)
 }
 
 // TestPeerListen has a modern subscription: it is a request that stays open, beside which others go on.
-func TestPeerListen(t *testing.T) {
+func TestPeerListen(t *testing.T) { overBoth(t, testPeerListen) }
+
+func testPeerListen(t *testing.T) {
 	sdk := sdkServer(nil)
 	server := httptest.NewServer(streamable(mcp.StreamableHTTPOptions{Stateless: true})(sdk))
 	t.Cleanup(server.Close)

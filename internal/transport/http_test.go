@@ -93,8 +93,7 @@ func serve(t testing.TB, handler http.HandlerFunc) *http.Client {
 	server := &http.Server{Handler: handler}
 	var work sync.WaitGroup
 	work.Go(func() { _ = server.Serve(l) })
-	transport := transport.NewHTTPTransport("http://127.0.0.1", true)
-	transport.DialContext = l.dial
+	transport := transportFor(t, "http://127.0.0.1", true, l.dial, nil)
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()
@@ -108,6 +107,9 @@ func dial(t testing.TB, o transport.HTTPOptions) *transport.HTTPConn {
 	t.Helper()
 	if o.URL == "" {
 		o.URL = url
+	}
+	if o.Client == nil && usesStandard(t) {
+		o.Client = &http.Client{Transport: transportFor(t, o.URL, o.AllowLocalNetwork, nil, nil)}
 	}
 	h := transport.NewHTTPConn(t.Context(), o)
 	t.Cleanup(func() {

@@ -17,7 +17,7 @@ import (
 type sseTransport struct {
 	getTarget    httpTarget
 	postTarget   httpTarget // as getTarget, with the URL from the server
-	ownTransport *http.Transport
+	ownTransport *HTTPTransport
 	cancel       context.CancelFunc // closes the stream
 
 	body   io.ReadCloser

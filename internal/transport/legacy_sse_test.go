@@ -39,7 +39,9 @@ func old(first string, says <-chan string, post http.HandlerFunc) http.HandlerFu
 	}
 }
 
-func TestSSE(t *testing.T) {
+func TestSSE(t *testing.T) { overBoth(t, testSSE) }
+
+func testSSE(t *testing.T) {
 	says := make(chan string, 10)
 	post := func(w http.ResponseWriter, r *http.Request) {
 		if got := r.URL.RequestURI() + " " + r.Header.Get("Authorization"); got != "/messages?id=7 Bearer x" {
@@ -83,7 +85,9 @@ func TestSSE(t *testing.T) {
 }
 
 // TestSSEEnds has a stream that ends under a call whose POST hangs.
-func TestSSEEnds(t *testing.T) {
+func TestSSEEnds(t *testing.T) { overBoth(t, testSSEEnds) }
+
+func testSSEEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		says := make(chan string)
 		post := func(_ http.ResponseWriter, r *http.Request) {
@@ -108,7 +112,9 @@ func TestSSEEnds(t *testing.T) {
 }
 
 // TestDialSSE has servers that are none of this kind.
-func TestDialSSE(t *testing.T) {
+func TestDialSSE(t *testing.T) { overBoth(t, testDialSSE) }
+
+func testDialSSE(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		handler http.HandlerFunc

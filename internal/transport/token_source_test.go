@@ -77,7 +77,9 @@ func guarded(t *testing.T, status int, want string) (*httptest.Server, func() []
 
 // TestSigned has requests signed: each with the token of the moment, and once more with another where the first is
 // refused.
-func TestSigned(t *testing.T) {
+func TestSigned(t *testing.T) { overBoth(t, testSigned) }
+
+func testSigned(t *testing.T) {
 	later := errors.New("away for now")
 	for _, tt := range []struct {
 		name    string
@@ -128,7 +130,9 @@ func TestSigned(t *testing.T) {
 }
 
 // TestSignedAcrossOrigins has a server that sends its callers on: the token goes to no other origin.
-func TestSignedAcrossOrigins(t *testing.T) {
+func TestSignedAcrossOrigins(t *testing.T) { overBoth(t, testSignedAcrossOrigins) }
+
+func testSignedAcrossOrigins(t *testing.T) {
 	elsewhere, seen := guarded(t, 401, "")
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +152,9 @@ func TestSignedAcrossOrigins(t *testing.T) {
 }
 
 // TestSignedByMany has the token change while many requests are on their way: each is sent with one, or the other.
-func TestSignedByMany(t *testing.T) {
+func TestSignedByMany(t *testing.T) { overBoth(t, testSignedByMany) }
+
+func testSignedByMany(t *testing.T) {
 	server, _ := guarded(t, 401, "Bearer b")
 	p := &pen{tokens: []string{"a", "b"}}
 	h := dial(t, transport.HTTPOptions{URL: server.URL, Tokens: steady{p}})
@@ -178,7 +184,9 @@ func (s steady) ReplaceToken(ctx context.Context, used string, status int, heade
 
 // TestSignedFarewell has a server that wants to know who ends its session: nobody is sent to sign in for that, nor
 // waits.
-func TestSignedFarewell(t *testing.T) {
+func TestSignedFarewell(t *testing.T) { overBoth(t, testSignedFarewell) }
+
+func testSignedFarewell(t *testing.T) {
 	server := legacy(t, nil, nil)
 	p := &pen{tokens: []string{"a", "b"}}
 	deleted := 0
