@@ -138,6 +138,7 @@ type Credential struct {
 	loaded        bool // hiddenRecord and stamp are set
 	hiddenRecord  func() credentialRecord
 	stamp         string
+	checked       time.Time     // when recentRecord compared the stamp; zero after an error
 	changed       chan struct{} // closed and replaced each time this process stores or deletes the record
 	lastChallenge AuthChallenge // the last challenge of the server with status 401
 	missingScopes []string      // the scopes in the last response of the server with status 403
@@ -173,7 +174,7 @@ type AuthChallenge struct {
 // Token returns an error if the stored credential cannot be read, or if an expired token could not be renewed for a
 // temporary reason.
 func (c *Credential) Token(ctx context.Context) (string, error) {
-	r, err := c.currentRecord()
+	r, err := c.recentRecord()
 	if err != nil || r.Access == "" {
 		return "", err
 	}
@@ -198,6 +199,24 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 // isUnattended reports whether new tokens are obtained without a person and without a refresh token.
 func (c *Credential) isUnattended() bool {
 	return c.server.Grant != CodeGrant || c.server.ExchangesCallerToken
+}
+
+// recordFreshness is how long Token uses a record without looking for a change by another process. If the record was
+// replaced in that time, the server refuses the old token, and ReplaceToken finds the new one.
+const recordFreshness = 100 * time.Millisecond
+
+// recentRecord is currentRecord, except that a change by another process may be recordFreshness old.
+func (c *Credential) recentRecord() (credentialRecord, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loaded && time.Since(c.checked) < recordFreshness {
+		return c.hiddenRecord(), nil
+	}
+	r, err := c.loadRecord()
+	if c.checked = time.Now(); err != nil {
+		c.checked = time.Time{}
+	}
+	return r, err
 }
 
 func (c *Credential) currentRecord() (credentialRecord, error) {

@@ -156,7 +156,7 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 	// own context.
 	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	x.cancel = cancel
-	x.request = pendingRequest{handler: in, isSubscription: method == mcp.MethodListen}
+	x.request = pendingRequest{handler: in, isSubscription: method == mcp.MethodListen, cancel: cancel}
 	if !x.modern {
 		x.request.onStrayResponse = x.acceptStrayAnswer
 	}
@@ -168,7 +168,9 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 	}
 
 	defer context.AfterFunc(ctx, cancel)()
-	defer context.AfterFunc(h.ctx, cancel)()
+	if h.ctx.Err() != nil { // Close may have cancelled the waiting requests before this one was added
+		cancel()
+	}
 	m, err := x.roundTrip(during, mcp.Message{ID: id, Method: method, Params: params})
 	if !x.cancelHandedOff {
 		cancel()
@@ -322,6 +324,7 @@ func (h *HTTPConn) Close(ctx context.Context) error {
 		h.noMoreWorkers = true
 		h.mu.Unlock()
 		h.cancel()
+		h.pending.cancelAll()
 		h.deleteSession(ctx)
 		go func() {
 			h.responder.closeAndWait()

@@ -63,7 +63,9 @@ var sorted = cmp.Transformer("sorted", func(s []string) map[string]bool {
 
 // TestAnAddressThatIsNotCalledHeardNothing: a request that is refused by where its server's name leads was not sent,
 // so that nobody has to look whether it had an effect.
-func TestAnAddressThatIsNotCalledHeardNothing(t *testing.T) { overBoth(t, testAnAddressThatIsNotCalledHeardNothing) }
+func TestAnAddressThatIsNotCalledHeardNothing(t *testing.T) {
+	overBoth(t, testAnAddressThatIsNotCalledHeardNothing)
+}
 
 func testAnAddressThatIsNotCalledHeardNothing(t *testing.T) {
 	for address, own := range map[string]bool{"http://169.254.169.254/mcp": true, "http://[fd00:ec2::254]/mcp": true} {

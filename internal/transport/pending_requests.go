@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -22,6 +23,8 @@ type pendingRequest struct {
 	// onStrayResponse receives a response that arrived on a stream other than the request's own. If it is nil, such a
 	// response is dropped. It must not block.
 	onStrayResponse func(answer mcp.Message)
+	// cancel ends the request when the connection is closed. Only HTTPConn sets it.
+	cancel context.CancelFunc
 
 	// Only StreamConn uses the fields below.
 	sendState atomic.Int32
@@ -70,6 +73,15 @@ func (c *requestTable) remove(id uint64) *pendingRequest {
 		c.nonSubscriptions--
 	}
 	return call
+}
+
+// cancelAll cancels every waiting request.
+func (c *requestTable) cancelAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.waiting {
+		call.cancel()
+	}
 }
 
 // find returns the request with this ID, or nil.
