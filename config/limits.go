@@ -110,3 +110,16 @@ func readSeconds(to *time.Duration, v configfile.Node) error {
 	*to = d
 	return nil
 }
+
+// minAnswersInFlight is the least value of answers_in_flight in bytes.
+const minAnswersInFlight = 1 << 20
+
+// readAnswersInFlight reads the size of the budget of answers.
+func readAnswersInFlight(to *int64, v configfile.Node) error {
+	var n int64
+	if readByteCount(&n, v) != nil || n < minAnswersInFlight {
+		return mustBeError("a whole number of bytes from %d", minAnswersInFlight)
+	}
+	*to = n
+	return nil
+}

@@ -22,6 +22,9 @@ type Settings struct {
 	// ProbeTimeout limits the detection of a server's protocol. ConnectTimeout limits connecting to a server and
 	// listing its tools. CallTimeout limits a call; each progress notification restarts this timeout.
 	ProbeTimeout, ConnectTimeout, CallTimeout time.Duration
+	// AnswersInFlight is how many bytes of large answers of servers are in memory at the same time; 0 means the
+	// default.
+	AnswersInFlight int64
 	// IdleStop is the time without calls after which a stdio server is stopped. A negative value never stops it.
 	IdleStop time.Duration
 	// MaxTools is the maximum number of tools of a server in the person's own files. MaxToolsProject is the maximum
@@ -149,6 +152,11 @@ var settingTable = slices.Concat([]setting{
 		"time limit of a call; progress restarts it",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.CallTimeout, v)
+		}},
+	{"mcp", "answers_in_flight", "whole number", "268435456",
+		"the maximum size in bytes of all large answers of servers that are in memory at the same time: from 1048576",
+		func(r *settingsReader, v configfile.Node) error {
+			return readAnswersInFlight(&r.settings.AnswersInFlight, v)
 		}},
 	{"mcp", "idle_stop", `time, or "never"`, "15m",
 		"stops a stdio server after this time without a call",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/upstream"
@@ -43,7 +44,7 @@ func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.S
 			Inspect: look, NoSensitiveMarks: s.ElicitationWarnings != nil && !*s.ElicitationWarnings,
 		},
 		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout,
-		IdleStop: s.IdleStop,
+		IdleStop: s.IdleStop, Answers: mcp.NewAnswerBudget(s.AnswersInFlight),
 	})
 	return mcpPool{p}, err
 }

@@ -1,17 +1,17 @@
 package mcp
 
 import (
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-)
-
-import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // DefaultMaxLine is the default maximum size of a line in bytes.
@@ -35,6 +35,8 @@ type LineReader struct {
 	// discarding is set while the rest of a line that exceeds the size limit must still be discarded.
 	discarding bool
 	err        error
+	// long collects a line that is longer than the buffer of src.
+	long *AnswerBuffer
 }
 
 // NewLineReader returns a reader for lines of at most max bytes from r; 0 means DefaultMaxLine.
@@ -42,7 +44,14 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 	if max <= 0 {
 		max = DefaultMaxLine
 	}
-	return &LineReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
+	return &LineReader{src: bufio.NewReaderSize(r, bufferSize), max: max,
+		long: NewAnswerBuffer(context.Background(), nil, 0)}
+}
+
+// UseBudget makes the reader take the memory of long lines from a budget. A line waits for room until ctx ends, for at
+// most patience. If there is none, Next returns a *NoRoomError, and the next call continues with the next line.
+func (r *LineReader) UseBudget(ctx context.Context, budget *AnswerBudget, patience time.Duration) {
+	r.long = NewAnswerBuffer(ctx, budget, patience)
 }
 
 // Next returns the next line that may contain a message, without line end, byte order mark and surrounding white space.
@@ -64,10 +73,9 @@ func (r *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// readLine returns one line unchanged in a new slice. If a line is longer than the buffer, its parts are joined once,
-// at the end of the line. White space before the line is then dropped.
+// readLine returns one line unchanged in a new slice. White space before a line that is longer than the buffer is
+// dropped.
 func (r *LineReader) readLine() ([]byte, error) {
-	var parts [][]byte
 	size, begun, hopeful := 0, false, false
 	for r.err == nil {
 		part, err := r.src.ReadSlice('\n')
@@ -87,24 +95,31 @@ func (r *LineReader) readLine() ([]byte, error) {
 		}
 		switch {
 		case begun && !hopeful && long >= bufferSize:
-			r.discarding = !ended
-			return nil, ErrNotMessage
+			return r.skip(ended, ErrNotMessage)
 		case long > r.max:
-			r.discarding = !ended
-			return nil, ErrTooLong
-		case ended && parts == nil:
+			return r.skip(ended, ErrTooLong)
+		case ended && r.long.Len() == 0:
 			return slices.Clone(part), nil
 		case begun:
-			parts = append(parts, slices.Clone(part))
+			if err := r.long.Append(part); err != nil {
+				return r.skip(ended, err)
+			}
 		}
 		if ended {
-			return bytes.Join(parts, nil), nil
+			return r.long.Bytes()
 		}
 	}
-	if len(parts) > 0 {
-		return bytes.Join(parts, nil), nil
+	if r.long.Len() > 0 {
+		return r.long.Bytes()
 	}
 	return nil, r.err
+}
+
+// skip drops the current line, and returns why. ended reports whether the whole line was read.
+func (r *LineReader) skip(ended bool, why error) ([]byte, error) {
+	r.discarding = !ended
+	r.long.Drop()
+	return nil, why
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"strconv"
 	"time"
@@ -32,12 +33,18 @@ type SSEEvent struct {
 type SSEReader struct {
 	src *bufio.Reader
 	max int
-	// line contains the current line if src does not have the whole line in its buffer.
-	line []byte
+	// data collects the data of the current event. hasData is set after its first data line.
+	data    *AnswerBuffer
+	hasData bool
+	// line contains the current line if src does not have the whole line in its buffer. inData is set if the line is a
+	// data line whose value goes to data as it is read, and skipping if the rest of the line is not needed.
+	line             []byte
+	inData, skipping bool
 	// size is the number of bytes of the current event. tooLong is set while the rest of an event that exceeds the size
 	// limit is discarded.
 	size    int
 	tooLong bool
+	noRoom  bool // set with tooLong if Next has returned the error already
 	// begun is set after the first line. afterCR is set if the last line ended in CR; a following LF then belongs to
 	// that line end.
 	begun, afterCR bool
@@ -48,7 +55,15 @@ func NewSSEReader(r io.Reader, max int) *SSEReader {
 	if max <= 0 {
 		max = DefaultMaxSSEEvent
 	}
-	return &SSEReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
+	return &SSEReader{src: bufio.NewReaderSize(r, bufferSize), max: max,
+		data: NewAnswerBuffer(context.Background(), nil, 0)}
+}
+
+// UseBudget makes the reader take the memory of long events from a budget. An event waits for room until ctx ends, for
+// at most patience if that is positive. If there is none, Next returns a *NoRoomError, and the next call continues after
+// that event.
+func (r *SSEReader) UseBudget(ctx context.Context, budget *AnswerBudget, patience time.Duration) {
+	r.data = NewAnswerBuffer(ctx, budget, patience)
 }
 
 // Next returns the next event that has data, an ID or a retry time. An event with only an ID is returned because a
@@ -60,7 +75,11 @@ func (r *SSEReader) Next() (SSEEvent, error) {
 	for {
 		line, err := r.readLine()
 		switch {
+		case IsNoRoom(err):
+			r.dropEvent()
+			return SSEEvent{}, err
 		case err != nil:
+			r.data.Drop()
 			return SSEEvent{}, err
 		case r.tooLong && len(line) > 0:
 			continue
@@ -68,31 +87,60 @@ func (r *SSEReader) Next() (SSEEvent, error) {
 			r.size -= len(line) // a comment does not count: a server may send comments for hours
 			continue
 		case len(line) > 0:
-			e.parseField(line)
+			if err := r.parseField(&e, line); err != nil {
+				r.dropEvent()
+				return SSEEvent{}, err
+			}
+			continue
+		case r.inData || r.skipping:
+			r.inData, r.skipping = false, false
 			continue
 		case r.tooLong:
-			r.tooLong, r.size = false, 0
+			refused := r.noRoom
+			r.tooLong, r.noRoom, r.size = false, false, 0
+			if refused { // Next has returned the error for this event
+				e = SSEEvent{Retry: -1}
+				continue
+			}
 			return SSEEvent{}, ErrTooLong
-		case len(e.Data) > 0 || e.ID != "" || e.Retry >= 0:
+		case r.data.Len() > 0 || e.ID != "" || e.Retry >= 0:
 			r.size = 0
-			return e, nil
+			if r.hasData {
+				r.hasData = false
+				e.Data, err = r.data.Bytes()
+			}
+			return e, err
 		}
-		e, r.size = SSEEvent{Retry: -1}, 0
+		r.data.Drop()
+		e, r.size, r.hasData = SSEEvent{Retry: -1}, 0, false
 	}
 }
 
+// dropEvent drops the rest of an event for which Next returns an error at once.
+func (r *SSEReader) dropEvent() {
+	r.data.Drop()
+	r.tooLong, r.noRoom, r.line = true, true, nil
+	r.hasData, r.inData, r.skipping = false, false, false
+}
+
+// addData begins a data line and adds the first part of its value.
+func (r *SSEReader) addData(value []byte) error {
+	if r.hasData {
+		if err := r.data.Append([]byte{'\n'}); err != nil {
+			return err
+		}
+	}
+	r.hasData = true
+	return r.data.Append(value)
+}
+
 // parseField parses one line of the event and sets the field that the line contains.
-func (e *SSEEvent) parseField(line []byte) {
+func (r *SSEReader) parseField(e *SSEEvent, line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "data":
-		if e.Data == nil {
-			e.Data = make([]byte, 0, len(value))
-		} else {
-			e.Data = append(e.Data, '\n')
-		}
-		e.Data = append(e.Data, value...)
+		return r.addData(value)
 	case "event":
 		e.Name = string(value)
 	case "id":
@@ -104,16 +152,19 @@ func (e *SSEEvent) parseField(line []byte) {
 			e.Retry = time.Duration(ms) * time.Millisecond
 		}
 	}
+	return nil
 }
 
 // readLine returns one line without its line end. The line is valid until the next call. If an event exceeds the size
 // limit, readLine discards the rest of the event. It returns a placeholder for each line that is not empty, so that
-// Next finds the end of the event.
+// Next finds the end of the event. The value of a long data line is added to the data as it is read, and a long comment
+// is skipped; readLine then leaves inData or skipping set and returns nothing.
 func (r *SSEReader) readLine() ([]byte, error) {
-	if r.line = r.line[:0]; cap(r.line) > 16*bufferSize {
+	if r.line = r.line[:0]; cap(r.line) > bufferSize {
 		r.line = nil
 	}
 	filled := false // whether the line is not empty, also if its content was discarded
+	before := r.size
 	for {
 		if _, err := r.src.Peek(1); err != nil {
 			return nil, err
@@ -130,23 +181,55 @@ func (r *SSEReader) readLine() ([]byte, error) {
 		ended := end < len(part)
 		r.addSize(end)
 		filled = filled || end > 0
-		if whole := ended && len(r.line) == 0; whole && !r.tooLong {
+		if whole := ended && !r.inData && !r.skipping && len(r.line) == 0; whole && !r.tooLong {
 			r.discardLine(part, end)
 			return r.trimByteOrderMark(part[:end]), nil
 		}
-		if !r.tooLong {
-			r.line = append(r.line, part[:end]...)
+		if err := r.addPart(part[:end]); err != nil {
+			return nil, err
 		}
 		if !ended {
 			_, _ = r.src.Discard(end)
 			continue
 		}
 		r.discardLine(part, end)
-		if r.tooLong && filled {
+		switch {
+		case r.tooLong && filled:
 			return []byte{':'}, nil
+		case r.skipping && len(r.line) > 0 && r.line[0] == ':':
+			r.size = before
+			return nil, nil
+		case r.inData, r.skipping:
+			return nil, nil
 		}
 		return r.trimByteOrderMark(r.line), nil
 	}
+}
+
+// addPart adds a part of a line that the source does not have whole. As soon as the part shows that it is a data line,
+// its value goes to the data. The rest of a comment, or of a field that is too long to be of use, is skipped.
+func (r *SSEReader) addPart(part []byte) error {
+	const field = "data:"
+	switch {
+	case r.tooLong, r.skipping:
+		return nil
+	case r.inData:
+		return r.data.Append(part)
+	}
+	r.line = append(r.line, part...)
+	if len(r.line) <= len(field)+len(byteOrderMark) {
+		return nil
+	}
+	r.line = r.trimByteOrderMark(r.line)
+	if string(r.line[:len(field)]) == field {
+		value := bytes.TrimPrefix(r.line[len(field):], []byte(" "))
+		r.inData = true
+		err := r.addData(value)
+		r.line = r.line[:0]
+		return err
+	}
+	r.skipping = r.line[0] == ':' || len(r.line) > bufferSize
+	return nil
 }
 
 // discardLine removes the line that ends at part[end] from the source. The bytes of part stay valid until the source is
@@ -159,7 +242,8 @@ func (r *SSEReader) discardLine(part []byte, end int) {
 // addSize adds n to the size of the event, and sets tooLong if the size exceeds the limit.
 func (r *SSEReader) addSize(n int) {
 	if r.size += n; r.size > r.max && !r.tooLong {
-		r.tooLong, r.line = true, nil
+		r.tooLong, r.line, r.hasData, r.inData, r.skipping = true, nil, false, false, false
+		r.data.Drop()
 	}
 }
 

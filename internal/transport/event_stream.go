@@ -26,6 +26,10 @@ const (
 	streamDrainTimeout = time.Second
 )
 
+// RoomPatience is how long a message on a stream that several requests share waits for room in the budget of answers.
+// The messages behind it wait too.
+const RoomPatience = 20 * time.Second
+
 // A streamPosition is the position up to which a stream was read, with the pause before it may be opened again.
 type streamPosition struct {
 	lastEventID string        // the ID of the last event with an ID
@@ -68,10 +72,13 @@ type eventStream struct {
 	events *mcp.SSEReader
 }
 
-func (h *HTTPConn) newEventStream(resp *http.Response) *eventStream {
+// newEventStream returns a reader of the events of a response. An event waits for room in the budget until ctx ends, for
+// at most patience if that is positive.
+func (h *HTTPConn) newEventStream(ctx context.Context, resp *http.Response, patience time.Duration) *eventStream {
 	s := &eventStream{h: h, resp: resp, source: boundedReader{r: resp.Body}}
 	s.buf = h.buffers.get(&s.source)
 	s.events = mcp.NewSSEReader(s.buf, h.target.maxBody)
+	s.events.UseBudget(ctx, h.o.Budget, patience)
 	return s
 }
 

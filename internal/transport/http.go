@@ -63,6 +63,10 @@ type HTTPOptions struct {
 	// MaxBody is the size limit of a body or an event in bytes; 0 means DefaultMaxBody.
 	MaxBody int
 
+	// Budget bounds the memory of the answers in flight; nil means no bound. A request whose answer has no room waits
+	// for it; when the context of the request ends, its error wraps a *mcp.NoRoomError.
+	Budget *mcp.AnswerBudget
+
 	// MaxServerRequests is how many server requests are answered at the same time; 0 means defaultMaxServerRequests.
 	MaxServerRequests int
 
@@ -183,6 +187,9 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 	case ctx.Err() != nil:
 		if !x.modern && !errors.Is(err, ErrClosed) && isCancellable(method) {
 			h.sendCancelled(id, cancelReason(ctx))
+		}
+		if mcp.IsNoRoom(err) {
+			return mcp.Message{}, err
 		}
 		return mcp.Message{}, ctx.Err()
 	case h.ctx.Err() != nil && !errors.Is(err, ErrClosed):

@@ -60,7 +60,7 @@ func (x *httpExchange) roundTrip(ctx context.Context, m mcp.Message) (mcp.Messag
 		x.saveSession(resp)
 		err = x.followStream(ctx, resp)
 	case media == mediaTypeJSON || media == "":
-		err = x.readJSONAnswer(resp)
+		err = x.readJSONAnswer(ctx, resp)
 	default:
 		_ = resp.Body.Close()
 		err = fmt.Errorf("the answer has content type %.60q", media)
@@ -84,8 +84,8 @@ func (x *httpExchange) saveSession(resp *http.Response) {
 }
 
 // readJSONAnswer reads the response from a JSON body.
-func (x *httpExchange) readJSONAnswer(resp *http.Response) error {
-	body, err := readBody(resp, x.conn.target.maxBody)
+func (x *httpExchange) readJSONAnswer(ctx context.Context, resp *http.Response) error {
+	body, err := readBody(resp, x.conn.target.maxBody, mcp.NewAnswerBuffer(ctx, x.conn.o.Budget, 0))
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func isSessionExpired(status int, body []byte, id uint64) bool {
 func (x *httpExchange) followStream(ctx context.Context, resp *http.Response) error {
 	at := streamPosition{retry: -1}
 	for {
-		err := x.readStream(resp, &at)
+		err := x.readStream(ctx, resp, &at)
 		switch {
 		case err == nil:
 			return nil
@@ -196,8 +196,8 @@ func (x *httpExchange) followStream(ctx context.Context, resp *http.Response) er
 
 // readStream reads one stream until the response has arrived. It returns an error if the stream ended before the
 // response.
-func (x *httpExchange) readStream(resp *http.Response, at *streamPosition) error {
-	s := x.conn.newEventStream(resp)
+func (x *httpExchange) readStream(ctx context.Context, resp *http.Response, at *streamPosition) error {
+	s := x.conn.newEventStream(ctx, resp, 0)
 	for !x.answered {
 		e, err := s.nextMessageEvent(at)
 		if err != nil {

@@ -122,7 +122,7 @@ func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
 	if again && at.lastEventID == "" && h.o.OnGap != nil {
 		h.o.OnGap()
 	}
-	stream := h.newEventStream(resp)
+	stream := h.newEventStream(ctx, resp, RoomPatience)
 	defer stream.close()
 	before, result := at.lastEventID, listenEndedSilent
 	for {

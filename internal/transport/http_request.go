@@ -152,30 +152,31 @@ func mediaType(resp *http.Response) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// readBody reads a whole body and closes it. For more than max bytes it returns mcp.ErrTooLong.
-func readBody(resp *http.Response, max int) ([]byte, error) {
+// readBody reads a whole body into buf and closes it. For more than max bytes it returns mcp.ErrTooLong.
+func readBody(resp *http.Response, max int, buf *mcp.AnswerBuffer) ([]byte, error) {
 	defer resp.Body.Close()
-	// Content-Length is not trusted: memory grows with the bytes that arrive, except for small bodies.
-	const most = 1 << 20
-	size := 1 << 10
-	if n := resp.ContentLength; n >= 0 {
-		size = int(min(n, most)) + 1
+	if n := resp.ContentLength; n > int64(max) {
+		return nil, mcp.ErrTooLong
+	} else if n > 0 {
+		buf.Expect(int(n))
 	}
-	data := make([]byte, 0, size)
 	for {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		n, err := resp.Body.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case len(data) > max:
-			return nil, mcp.ErrTooLong
-		case err == io.EOF:
-			return data, nil
-		case err != nil:
+		space, err := buf.Space()
+		if err != nil {
 			return nil, err
 		}
+		n, err := resp.Body.Read(space)
+		buf.Commit(n)
+		switch {
+		case buf.Len() > max:
+			err = mcp.ErrTooLong
+		case err == io.EOF:
+			return buf.Bytes()
+		case err == nil:
+			continue
+		}
+		buf.Drop()
+		return nil, err
 	}
 }
 

@@ -18,6 +18,7 @@ type sseTransport struct {
 	getTarget    httpTarget
 	postTarget   httpTarget // as getTarget, with the URL from the server
 	ownTransport *HTTPTransport
+	budget       *mcp.AnswerBudget
 	cancel       context.CancelFunc // closes the stream
 
 	body   io.ReadCloser
@@ -34,7 +35,7 @@ func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sseTransport{getTarget: t, postTarget: t, ownTransport: own}
+	s := &sseTransport{getTarget: t, postTarget: t, ownTransport: own, budget: o.Budget}
 	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
@@ -66,6 +67,7 @@ func (s *sseTransport) openStream(ctx context.Context) error {
 	}
 	s.source.r = s.body
 	s.events = mcp.NewSSEReader(bufio.NewReaderSize(&s.source, bufferSize), s.getTarget.maxBody)
+	s.events.UseBudget(ctx, s.budget, RoomPatience)
 	for {
 		e, err := s.nextEvent()
 		if err != nil {

@@ -45,7 +45,8 @@ type StreamConnOptions struct {
 
 	// Receive returns the server's next line, which contains one or more messages. The connection may keep the line. If
 	// Receive returns mcp.ErrTooLong, the connection skips the line; any other error ends the connection.
-	// (*mcp.LineReader).Next is suitable.
+	// (*mcp.LineReader).Next is suitable. The request that waits for a skipped line fails with the error, if there is
+	// exactly one.
 	Receive func() ([]byte, error)
 
 	// Close closes the underlying stream, so that Receive and Send return. It is called once, by StreamConn.Close.

@@ -271,7 +271,7 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 	m, err := s.conn.Call(x.Context(), call.Method, s.paramsForServer(call), x)
 	s.calls.remove(x)
 	timeout, ok := errors.AsType[*callTimeoutError](x.finish())
-	if err != nil && ok && ctx.Err() == nil {
+	if err != nil && ok && ctx.Err() == nil && !mcp.IsNoRoom(err) {
 		timeout.Setting = s.server.callTimeoutName()
 		err = timeout
 	}

@@ -70,13 +70,16 @@ func (s *session) dialStdio(ctx context.Context) error {
 		return &startError{err}
 	}
 	s.proc = p
+	lines := mcp.NewLineReader(p.Stdout(), 0)
+	lines.UseBudget(context.WithoutCancel(ctx), s.server.pool.o.Answers,
+		min(transport.RoomPatience, s.server.callTimeout()/2))
 	s.conn = transport.NewStreamConn(ctx, transport.StreamConnOptions{
 		Send: func(_ context.Context, msg []byte) error {
 			_, err := p.Stdin().Write(msg)
 			return err
 		},
 		TrySend: transport.NonblockingPipeWriter(p.Stdin()),
-		Receive: mcp.NewLineReader(p.Stdout(), 0).Next,
+		Receive: lines.Next,
 		Close:   p.Stop,
 		Handler: s,
 		OnJunk:  func([]byte) { s.junk.Add(1) },
@@ -119,6 +122,7 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 		OnGap:             s.triggerRelist,
 		OnJunk:            func([]byte) { s.junk.Add(1) },
 		AllowLocalNetwork: s.server.config.Origin.Kind != config.OriginProject, Logger: s.server.log,
+		Budget: s.server.pool.o.Answers,
 	}
 	if !sse {
 		s.conn = transport.NewHTTPConn(ctx, o)

@@ -32,6 +32,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
@@ -119,6 +120,9 @@ type Options struct {
 	// HTTPClient sends the requests to HTTP servers; nil means a new client for each connection. Its Timeout must be 0,
 	// since a Timeout would also end event streams.
 	HTTPClient *http.Client
+
+	// Answers bounds the memory of the answers in flight of all servers; nil means no bound.
+	Answers *mcp.AnswerBudget
 
 	// For the durations below, zero means the default that the comment states. A negative duration is an error, except
 	// for IdleStop, where it means that servers are never stopped.
