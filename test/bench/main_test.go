@@ -86,6 +86,8 @@ func play(role string, args []string) error {
 		return upstream(args)
 	case "reverse":
 		return reverse(args[0])
+	case "flood":
+		return flood()
 	case "naive":
 		return naive(args)
 	case "gateway":
