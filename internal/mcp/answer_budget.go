@@ -123,7 +123,7 @@ func (b *AnswerBudget) allocate(ctx context.Context, a *AnswerBuffer, n int, pat
 		late = timer.C
 	}
 	defer b.setWaiting(a, false)
-	for pause := collectEvery; ; pause = min(2*pause, collectSeldom) {
+	for pause := collectEvery; ; {
 		b.setWaiting(a, true)
 		again := time.NewTimer(pause)
 		b.mu.Lock()
@@ -137,7 +137,8 @@ func (b *AnswerBudget) allocate(ctx context.Context, a *AnswerBuffer, n int, pat
 		case <-changed:
 		case <-again.C:
 			b.collect()
-			b.dropLastIfStuck(a)
+			b.dropLastIfStuck(a, n)
+			pause = min(2*pause, collectSeldom)
 		case <-ctx.Done():
 			again.Stop()
 			return nil, &NoRoomError{Limit: b.limit}
@@ -250,10 +251,18 @@ func (b *AnswerBudget) collect() {
 	b.collecting = false
 }
 
-// dropLastIfStuck drops the answer that began last if a began first and no answer can continue.
-func (b *AnswerBudget) dropLastIfStuck(a *AnswerBuffer) {
+// dropLastIfStuck drops the answer that began last if a began first and no answer can continue: all of them wait, and
+// there is no room for n bytes even when no complete answer is in use any more.
+func (b *AnswerBudget) dropLastIfStuck(a *AnswerBuffer, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	sum := int64(n)
+	for _, other := range b.reading {
+		sum += other.held
+	}
+	if sum <= b.limit {
+		return
+	}
 	if len(b.reading) < 2 || b.reading[0] != a ||
 		slices.ContainsFunc(b.reading, func(other *AnswerBuffer) bool { return !other.waiting || other.evicted }) {
 		return

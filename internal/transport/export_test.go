@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/url"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
@@ -23,3 +25,19 @@ func (t *HTTPTransport) SetDial(dial func(ctx context.Context, network, address 
 
 // SetTLS replaces the configuration of TLS.
 func (t *HTTPTransport) SetTLS(c *tls.Config) { t.tls, t.standard.TLSClientConfig = c, c.Clone() }
+
+// SetProxy replaces the proxies of the environment.
+func (t *HTTPTransport) SetProxy(proxy func(*http.Request) (*url.URL, error)) { t.proxy = proxy }
+
+// SetIdleTimeout replaces the time for which idle connections are kept.
+func (t *HTTPTransport) SetIdleTimeout(d time.Duration) { t.idleTimeout = d }
+
+// IdleConns returns how many connections are idle.
+func (t *HTTPTransport) IdleConns() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, conns := range t.idle {
+		n += len(conns)
+	}
+	return n
+}

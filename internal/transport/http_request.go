@@ -155,9 +155,7 @@ func mediaType(resp *http.Response) string {
 // readBody reads a whole body into buf and closes it. For more than max bytes it returns mcp.ErrTooLong.
 func readBody(resp *http.Response, max int, buf *mcp.AnswerBuffer) ([]byte, error) {
 	defer resp.Body.Close()
-	if n := resp.ContentLength; n > int64(max) {
-		return nil, mcp.ErrTooLong
-	} else if n > 0 {
+	if n := resp.ContentLength; n > 0 && n <= int64(max) {
 		buf.Expect(int(n))
 	}
 	for {
