@@ -43,6 +43,7 @@ type NoRoomError struct {
 	Alone bool
 }
 
+// Error returns a text that names the setting.
 func (e *NoRoomError) Error() string {
 	if e.Alone {
 		return fmt.Sprintf("the answer alone needs more memory than %s allows (%d bytes)", AnswersInFlightSetting,

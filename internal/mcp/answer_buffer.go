@@ -14,7 +14,7 @@ const wholeAnswer = 1 << 20
 
 // An AnswerBuffer collects the bytes of one message. It grows in parts that are not copied until the message is
 // complete, and takes the memory beyond 64 KiB from an AnswerBudget. After Bytes or Drop it is empty and can be used
-// again. Its methods must be called from one goroutine.
+// again. The zero value takes its memory from no budget. Its methods must be called from one goroutine.
 type AnswerBuffer struct {
 	ctx      context.Context
 	budget   *AnswerBudget // nil if nothing is counted

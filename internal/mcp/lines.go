@@ -45,7 +45,7 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 		max = DefaultMaxLine
 	}
 	return &LineReader{src: bufio.NewReaderSize(r, bufferSize), max: max,
-		long: NewAnswerBuffer(context.Background(), nil, 0)}
+		long: &AnswerBuffer{}}
 }
 
 // UseBudget makes the reader take the memory of long lines from a budget. A line waits for room until ctx ends, for at

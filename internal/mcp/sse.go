@@ -56,7 +56,7 @@ func NewSSEReader(r io.Reader, max int) *SSEReader {
 		max = DefaultMaxSSEEvent
 	}
 	return &SSEReader{src: bufio.NewReaderSize(r, bufferSize), max: max,
-		data: NewAnswerBuffer(context.Background(), nil, 0)}
+		data: &AnswerBuffer{}}
 }
 
 // UseBudget makes the reader take the memory of long events from a budget. An event waits for room until ctx ends, for
