@@ -87,6 +87,7 @@ type AnswerBudget struct {
 	// reading are the answers that hold memory and are not complete; the first one began first.
 	reading []*AnswerBuffer
 	free    [][]byte      // chunks that no answer uses
+	waiting int           // the number of answers that wait
 	changed chan struct{} // closed and replaced when memory was freed or an answer ended
 
 	collecting bool
@@ -109,6 +110,13 @@ func (b *AnswerBudget) Held() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
+}
+
+// Waiting returns how many answers wait for room.
+func (b *AnswerBudget) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting
 }
 
 // allocate returns n bytes for the answer a. If there is no room it waits until ctx ends, for at most patience if that
@@ -234,6 +242,12 @@ func (b *AnswerBudget) end(a *AnswerBuffer, chunks [][]byte) {
 func (b *AnswerBudget) setWaiting(a *AnswerBuffer, waiting bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	switch {
+	case waiting && !a.waiting:
+		b.waiting++
+	case !waiting && a.waiting:
+		b.waiting--
+	}
 	a.waiting = waiting
 }
 
