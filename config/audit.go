@@ -21,6 +21,8 @@ type AuditSettings struct {
 	// stored records.
 	Retention  time.Duration
 	MaxRecords int
+	// MaxBytes is the maximum size of the stored records in bytes; 0 means 768 MiB.
+	MaxBytes int64
 	// KeyFile is the absolute path of the file with the Ed25519 key that signs the audit log; empty means the key in
 	// the vault.
 	KeyFile string
@@ -47,9 +49,14 @@ var auditSettingTable = []setting{
 			return readDurationOrNever(&r.settings.Audit.Retention, v)
 		}},
 	{"audit", "keep_records", "whole number", "1000000",
-		"the maximum number of records; a call has two",
+		"the maximum number of records; a call has one or two",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveInt(&r.settings.Audit.MaxRecords, v)
+		}},
+	{"audit", "keep_bytes", "bytes", "805306368",
+		"the maximum size of the records in the store, compressed as they are there",
+		func(r *settingsReader, v configfile.Node) error {
+			return readByteCount(&r.settings.Audit.MaxBytes, v)
 		}},
 	{"audit", "key_file", "path", "",
 		"the file with the Ed25519 signing key (PKCS #8, PEM), in place of the key in the vault; variables are expanded",

@@ -68,6 +68,7 @@ arguments = "hash"
 sync = "always"
 keep = "24h"
 keep_records = 11
+keep_bytes = 12
 key_file = "~/audit.pem"
 
 [serve.scopes]
@@ -90,7 +91,7 @@ func TestSettings(t *testing.T) {
 		Roots: []Root{{URI: "file:///srv/a%20b"}, {URI: "file://" + w.path("home/src")},
 			{URI: "file:///elsewhere"}},
 		Audit: AuditSettings{Enabled: &no, Arguments: "hash", Sync: "always", Retention: 24 * time.Hour,
-			MaxRecords: 11, KeyFile: w.path("home/audit.pem")},
+			MaxRecords: 11, MaxBytes: 12, KeyFile: w.path("home/audit.pem")},
 		LockFile:  w.path("home/.config/drawbridge/team/tools.lock"),
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,

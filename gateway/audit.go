@@ -24,9 +24,10 @@ import (
 
 const (
 	// defaultAuditRetention is the default time after which the audit deletes a record. defaultAuditRecords is the
-	// default maximum number of records.
+	// default maximum number of records, and defaultAuditBytes the default maximum of their size.
 	defaultAuditRetention = 90 * 24 * time.Hour
 	defaultAuditRecords   = 1_000_000
+	defaultAuditBytes     = 768 << 20
 	// auditDrainTimeout is the maximum time that Close waits until the spooled audit records are in the store. The next
 	// start moves the remaining records to the store.
 	auditDrainTimeout = 5 * time.Second
@@ -49,8 +50,8 @@ func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, v
 		Adopted: adopted,
 		Rules:   audit.RedactionRules{Arguments: audit.ArgumentMode(s.Audit.Arguments), KnownSecrets: vault.Known().All},
 		Sync:    s.Audit.Sync == "always", Logger: c.Logger, KeepFor: s.Audit.Retention,
-		KeepRecords: uint64(s.Audit.MaxRecords),
-		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
+		KeepRecords: uint64(s.Audit.MaxRecords), KeepBytes: s.Audit.MaxBytes,
+		Key: signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
 	if s.Audit.KeyFile != "" { // a key in the vault is read only when it is needed
 		if _, err := o.Key(ctx); err != nil {
@@ -63,6 +64,9 @@ func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, v
 	}
 	if o.KeepRecords == 0 {
 		o.KeepRecords = defaultAuditRecords
+	}
+	if o.KeepBytes == 0 {
+		o.KeepBytes = defaultAuditBytes
 	}
 	return db.NewAuditWriter(dir, o), nil
 }

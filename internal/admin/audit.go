@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +79,7 @@ type AuditQuery struct {
 // matches reports whether the query selects the record r. It does not check Since and Limit.
 func (q AuditQuery) matches(r audit.Record) bool {
 	switch {
-	case r.Kind == audit.Done: // its call began before Since
+	case r.Kind == audit.Done, r.Kind == audit.Anchor: // the call of Done began before Since
 	case q.Server != "" && r.Server != q.Server:
 	case q.Caller != "" && r.Caller.Principal != q.Caller && !strings.HasPrefix(r.Caller.Client, q.Caller):
 	case q.Failed && (r.Kind == audit.Note || r.Kind == audit.Shield || !r.Outcome.Failed()):
@@ -91,11 +93,34 @@ func (q AuditQuery) matches(r audit.Record) bool {
 // which are merged. A call without an outcome is still running, or its process died. Records that are not about a call,
 // such as a person's decisions, are included.
 func (a *Audit) Calls(ctx context.Context, q AuditQuery) ([]audit.Record, error) {
-	calls, _, err := a.readCalls(ctx, q.Since)
+	var calls []audit.Record
+	var err error
+	if q.Server == "" && q.Caller == "" && !q.Failed {
+		calls, _, err = a.readCalls(ctx, q.Since)
+	} else {
+		calls, err = a.db.FindAudit(ctx, store.AuditFilter{Since: q.Since, Server: q.Server, Caller: q.Caller, Failed: q.Failed})
+		sortByTime(calls)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return q.selectCalls(calls, nil), nil
+}
+
+// sortByTime sorts calls by the times when they began. Each process stores its own records in batches. So the records are
+// not stored in the order of the calls.
+func sortByTime(calls []audit.Record) {
+	slices.SortStableFunc(calls, func(a, b audit.Record) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+}
+
+// Pack moves records that an earlier release stored one by one into blocks, in which they are found without reading all.
+// report is called with the number of records that were moved and the number of all, after each part.
+func (a *Audit) Pack(ctx context.Context, report func(moved, all int64)) error {
+	all, err := a.db.UnpackedAudit(ctx)
+	if err != nil || all == 0 || a.lost != nil {
+		return err
+	}
+	return a.db.PackAudit(ctx, func(moved int64) { report(moved, all) })
 }
 
 // selectCalls returns the calls that the query selects; if there are more than q.Limit, the last ones. If open is not
@@ -115,19 +140,18 @@ func (q AuditQuery) selectCalls(calls []audit.Record, open map[string]audit.Reco
 	return shown
 }
 
-// readCalls returns the calls that began at since or later, sorted by time, merged with their outcomes. end is the last
-// record that it read.
-func (a *Audit) readCalls(ctx context.Context, since time.Time) (calls []audit.Record, end ledger.Record, err error) {
+// readCalls returns the calls that began at since or later, sorted by time, merged with their outcomes. end is the position
+// after the last record that it read.
+func (a *Audit) readCalls(ctx context.Context, since time.Time) (calls []audit.Record, end store.AuditPosition, err error) {
+	if end, err = a.db.AuditPositionBefore(ctx, since); err != nil {
+		return nil, nil, err
+	}
 	var records []audit.Record
-	end, err = eachAuditRecord(a.db.AuditRecords(ctx, since), since, func(r audit.Record) {
-		records = append(records, r)
-	})
-	if err != nil {
-		return nil, end, err
+	if err := a.readAfter(ctx, end, since, func(r audit.Record) { records = append(records, r) }); err != nil {
+		return nil, nil, err
 	}
 	calls = audit.MergeOutcomes(records)
-	// Each process stores its own records in batches. So the records are not stored in the order of the calls.
-	slices.SortStableFunc(calls, func(a, b audit.Record) int { return a.At.Compare(b.At) })
+	sortByTime(calls)
 	return calls, end, nil
 }
 
@@ -142,15 +166,10 @@ func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record
 	for _, r := range q.selectCalls(calls, open) {
 		show(r)
 	}
-	if end.Seq == 0 { // no record since then: continue after the last earlier record
-		if end, err = a.db.LastAuditRecordBefore(ctx, q.Since); err != nil {
-			return err
-		}
-	}
 	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for {
-		next, err := eachAuditRecord(a.db.AuditRecordsAfter(ctx, end), time.Time{}, func(r audit.Record) {
+		err := a.readAfter(ctx, end, time.Time{}, func(r audit.Record) {
 			begun, known := open[r.ID]
 			switch {
 			case isOpenCall(r):
@@ -170,9 +189,6 @@ func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record
 		if err != nil {
 			return err
 		}
-		if next.Seq > 0 {
-			end = next
-		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -181,25 +197,27 @@ func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record
 	}
 }
 
-// eachAuditRecord decodes records, and calls each for every record whose time is since or later. It skips other
-// records: a record is stored later than it was made, so records that were stored after since may have an earlier time.
-// end is the last record that it read.
-func eachAuditRecord(records iter.Seq2[ledger.Record, error], since time.Time, each func(audit.Record)) (
-	end ledger.Record, err error) {
-	for r, err := range records {
+// readAfter decodes the records after the position end, which it moves, and calls each for every record whose time is since
+// or later. It skips other records: a record is stored later than it was made, so records that were stored after since may
+// have an earlier time. It skips anchors, which are about no call.
+func (a *Audit) readAfter(ctx context.Context, end store.AuditPosition, since time.Time, each func(audit.Record)) error {
+	for r, err := range a.db.AuditRecordsAfter(ctx, maps.Clone(end)) {
 		if err != nil {
-			return end, err
+			return err
 		}
-		end = r
+		end.Advance(r)
+		if r.Kind == string(audit.Anchor) {
+			continue
+		}
 		rec, err := decodeAuditRecord(r)
 		if err != nil {
-			return end, err
+			return err
 		}
 		if !rec.At.Before(since) {
 			each(rec)
 		}
 	}
-	return end, nil
+	return nil
 }
 
 // decodeAuditRecord decodes the body of a stored record. The error is a *ledger.ChainError.

@@ -196,8 +196,10 @@ func isTornRecordNote(note audit.Record) bool {
 // keys are named and older records were removed up to a record that no checkpoint signs. Without named keys it returns
 // nil.
 func (v AuditVerification) checkSigners(named []string) error {
-	if len(named) > 0 && v.Loose {
-		return fmt.Errorf("the records before %d were taken out up to a place that no key has signed", v.First)
+	for _, c := range v.All() {
+		if len(named) > 0 && c.Loose {
+			return fmt.Errorf("the records before %d were taken out up to a place that no key has signed", c.First)
+		}
 	}
 	if len(named) == 0 || slices.ContainsFunc(v.KeyTexts(), func(key string) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, key) })

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,8 +41,11 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kind, id, err := audit.DecodeRecordHead(line); kind != r.Kind || id != r.ID || err != nil {
-			t.Errorf("the head of %s is %q %q, %v", line, kind, id, err)
+		if s, err := audit.Summarize(line); s.Kind != r.Kind || s.ID != r.ID || s.Outcome != r.Outcome || err != nil {
+			t.Errorf("the summary of %s is %+v, %v", line, s, err)
+		}
+		if got := audit.EndsOK(line); got != (r.Outcome == audit.OK || r.Outcome == audit.Asked || r.Outcome == audit.Task) {
+			t.Errorf("%s ends well: %v", line, got)
 		}
 		want := r
 		if r.Arguments != nil {
@@ -61,14 +65,49 @@ func TestDecodeRefusesOtherText(t *testing.T) {
 		}
 	}
 	for _, line := range []string{``, `{`, `{}`, `{"id":"1"}`, `{"id":"","kind":"call"}`,
-		`{"id":"1","kind":"call","card":"canary}`, `{"id":"1","kind":"later","ns":"canary"}`} {
-		if _, _, err := audit.DecodeRecordHead([]byte(line)); err == nil || strings.Contains(err.Error(), "canary") {
+		`{"id":"1","kind":"call","card":"canary}`, `{"id":1,"kind":"call"}`, `{"id":"1","kind":"call"}{`} {
+		if _, err := audit.Summarize([]byte(line)); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s has a head: %v", line, err)
 		}
 	}
-	if kind, id, err := audit.DecodeRecordHead([]byte(`{"kind":"later","id":"a\"b"}`)); kind != "later" ||
-		id != `a"b` || err != nil {
-		t.Errorf("the head of a record of later days is %q %q, %v", kind, id, err)
+	if s, err := audit.Summarize([]byte(`{"kind":"later","id":"a\"b"}`)); s.Kind != "later" || s.ID != `a"b` || err != nil {
+		t.Errorf("the summary of a record of later days is %+v, %v", s, err)
+	}
+}
+
+// TestEndsOK has records that only look as if they had an outcome.
+func TestEndsOK(t *testing.T) {
+	for line, want := range map[string]bool{
+		`{"id":"1","kind":"call","outcome":"ok","ns":12,"bytes":3}`:                                  true,
+		`{"id":"1","kind":"call","outcome":"ok"}`:                                                    true,
+		`{"id":"1","kind":"done","outcome":"task","ns":1}`:                                           true,
+		`{"id":"1","kind":"call","outcome":"is_error","ns":12,"bytes":3}`:                            false,
+		`{"id":"1","kind":"call","outcome":"fault","code":"timeout","ns":12}`:                        false,
+		`{"id":"1","kind":"call","arguments":{"a":1,"outcome":"ok"},"digest":"00","effect":"allow"}`: false,
+		`{"id":"1","kind":"call","reason":"x\",\"outcome\":\"ok"}`:                                   false,
+		`{"id":"1","kind":"call","outcome":"ok","ns":}`:                                              false,
+		``: false, `}`: false, `"}`: false,
+	} {
+		if got := audit.EndsOK([]byte(line)); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+// TestOutcomeEndsARecord completes records as a spool does.
+func TestOutcomeEndsARecord(t *testing.T) {
+	call := audit.Record{ID: "1", Kind: audit.Call, At: noon, Card: "fs__read", Server: "fs", Tool: "fs__read", Effect: "allow"}
+	for _, done := range []audit.Record{
+		{Outcome: audit.OK}, {Outcome: audit.Ambiguous, Code: "server_error", Duration: math.MaxInt64, Bytes: math.MaxInt64},
+	} {
+		rules := new(audit.RedactionRules)
+		line, tail := rules.AppendRecord(nil, &call), rules.AppendOutcome(nil, &done)
+		got, err := audit.DecodeRecord(append(line[:len(line)-1], tail...))
+		want := call
+		want.Outcome, want.Code, want.Duration, want.Bytes = done.Outcome, done.Code, done.Duration, done.Bytes
+		if diff := cmp.Diff(want, got); err != nil || diff != "" || len(tail) > 101 {
+			t.Errorf("%d bytes, %v: %s", len(tail), err, diff)
+		}
 	}
 }
 

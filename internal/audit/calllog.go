@@ -26,9 +26,27 @@ type Recorder interface {
 	Record(r Record) error
 }
 
+// A SlotRecorder is a Recorder that can add the outcome of a call to the record of the call. So the call has one record.
+type SlotRecorder interface {
+	Recorder
+	// RecordOpen is like Record for a record without an outcome. It also returns the place of the record.
+	RecordOpen(r Record) (Slot, error)
+	// Complete adds the outcome in the record r, which has the kind Done, to the record at the slot. If that is no longer
+	// possible, or r has more than an outcome, Complete stores r like Record.
+	Complete(s Slot, r Record) error
+}
+
+// A Slot is the place of a record that RecordOpen wrote. Only the recorder interprets it.
+type Slot struct {
+	File, Length int
+	At           int64
+	Sum          uint32
+}
+
 // A CallLog writes audit records of calls. The methods of a nil CallLog do nothing.
 type CallLog struct {
 	recorder Recorder
+	slots    SlotRecorder // recorder, or nil if it is no SlotRecorder
 	log      *slog.Logger
 
 	// mu guards ids.
@@ -45,7 +63,8 @@ func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 	if a == nil {
 		return nil
 	}
-	return &CallLog{recorder: a, log: log, ids: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
+	slots, _ := a.(SlotRecorder)
+	return &CallLog{recorder: a, slots: slots, log: log, ids: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
 // A LoggedCall collects the audit data of one call while the call runs. Its methods do nothing on nil.
@@ -60,6 +79,8 @@ type LoggedCall struct {
 	// denied the call; nil if no verdict denied it.
 	sent    bool
 	refusal *refusal
+	// slot is the place of the record of a sent call. It is set only if the log has a SlotRecorder.
+	slot Slot
 	// approval is the ID of the answered approval or grant. by is the person who answered, and the place of the
 	// answer.
 	approval, by string
@@ -106,7 +127,14 @@ func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessag
 	if e == nil {
 		return nil
 	}
-	if err := e.log.recorder.Record(e.callRecord(&call, arguments, &spec, &verdict)); err != nil {
+	r := e.callRecord(&call, arguments, &spec, &verdict)
+	var err error
+	if e.log.slots != nil {
+		e.slot, err = e.log.slots.RecordOpen(r)
+	} else {
+		err = e.log.recorder.Record(r)
+	}
+	if err != nil {
 		return err
 	}
 	e.sent, e.rewritings = true, nil
@@ -207,7 +235,12 @@ func (e *LoggedCall) End(result drawbridge.Result, err error) error {
 	if e == nil {
 		return err
 	}
-	failure := e.log.recorder.Record(e.outcomeRecord(result, err))
+	var failure error
+	if r := e.outcomeRecord(result, err); e.sent && e.log.slots != nil {
+		failure = e.log.slots.Complete(e.slot, r)
+	} else {
+		failure = e.log.recorder.Record(r)
+	}
 	switch {
 	case failure == nil:
 		return err

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +15,11 @@ type RecordKind string
 // The kinds of records.
 const (
 	// Call is the record of a call. If the guards allowed the call, the record is written before the call is sent,
-	// and has no Outcome. If the call ended before it was sent, for example because a guard denied it, this is the
-	// only record, and it has an Outcome.
+	// and has no Outcome. The outcome is added to it before the record is stored, or follows in a Done record. If the
+	// call ended before it was sent, for example because a guard denied it, the record has an Outcome from the beginning.
 	Call RecordKind = "call"
-	// Done is the record of the outcome of a call that was sent. It has the same ID as the record of the call.
+	// Done is the record of the outcome of a call that was sent, if the record of the call was stored before the
+	// outcome was known. It has the same ID as the record of the call.
 	Done RecordKind = "done"
 	// AdminAction is a change by a person to data that guards depend on, such as accepting a definition. It is
 	// written before the change is made. Method is the command, and Card its subject. A Done record with the same ID
@@ -29,6 +29,8 @@ const (
 	Shield RecordKind = "shield"
 	// Note describes an event that concerns the audit itself, for example that a crash cut off records.
 	Note RecordKind = "note"
+	// Anchor names the last record of another hash chain in the same store. Package store writes it.
+	Anchor RecordKind = "anchor"
 )
 
 // An Outcome is the outcome of a call. The zero value means that no outcome is recorded: the call is still running,
@@ -155,12 +157,25 @@ func (r *RedactionRules) AppendRecord(dst []byte, rec *Record) []byte {
 	w.appendText(`,"approval":`, rec.Approval)
 	w.appendText(`,"by":`, rec.By)
 	w.appendText(`,"rewritten":`, rec.Rewritten)
+	w.appendOutcome(rec)
+	return w.dst
+}
+
+// AppendOutcome appends the outcome of a call to dst, in the form in which it ends the record of the call: it replaces
+// the last byte of the record that AppendRecord encoded without an outcome.
+func (r *RedactionRules) AppendOutcome(dst []byte, rec *Record) []byte {
+	w := recordWriter{dst, r}
+	w.appendOutcome(rec)
+	return w.dst
+}
+
+// appendOutcome appends the members of the outcome, and the end of the record.
+func (w *recordWriter) appendOutcome(rec *Record) {
 	w.appendText(`,"outcome":`, string(rec.Outcome))
 	w.appendText(`,"code":`, rec.Code)
 	w.appendNumber(`,"ns":`, int64(rec.Duration))
 	w.appendNumber(`,"bytes":`, int64(rec.Bytes))
 	w.appendRaw("}")
-	return w.dst
 }
 
 func (w *recordWriter) appendCaller(c *Caller) {
@@ -198,24 +213,4 @@ func DecodeRecord(line []byte) (Record, error) {
 		rec.Tool = rec.Card
 	}
 	return rec, nil
-}
-
-// DecodeRecordHead returns the kind and the ID of a record that AppendRecord encoded. It does not decode the other
-// members, and checks only that the line is valid JSON. The error does not contain parts of the record.
-func DecodeRecordHead(line []byte) (kind RecordKind, id string, err error) {
-	rest, ours := bytes.CutPrefix(line, []byte(`{"id":"`))
-	first, rest, more := bytes.Cut(rest, []byte(`","kind":"`))
-	word, _, whole := bytes.Cut(rest, []byte(`"`))
-	if !ours || !more || !whole || len(first) == 0 || len(word) == 0 || bytes.ContainsAny(first, `"\`) ||
-		!json.Valid(line) {
-		r, err := DecodeRecord(line)
-		return r.Kind, r.ID, err
-	}
-	for _, known := range [...]RecordKind{Call, Done, AdminAction, Shield, Note} {
-		if string(word) == string(known) {
-			return known, string(first), nil
-		}
-	}
-	r, err := DecodeRecord(line)
-	return r.Kind, r.ID, err
 }

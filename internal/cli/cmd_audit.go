@@ -10,6 +10,8 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/spf13/cobra"
 )
 
@@ -63,7 +65,7 @@ func (d AuditCommands) showCommand() *cobra.Command {
 				}
 				rows := make([]storedRecordJSON, 0, len(records))
 				for _, r := range records {
-					rows = append(rows, storedRecordJSON{Seq: r.Seq, Stored: r.At, Record: r.Body})
+					rows = append(rows, storedRecordJSON{Chain: furtherChain(r), Seq: r.Seq, Stored: r.At, Record: r.Body})
 				}
 				return PrintJSON(d.Out, rows)
 			})
@@ -72,8 +74,9 @@ func (d AuditCommands) showCommand() *cobra.Command {
 }
 
 // A storedRecordJSON is a stored record as "audit show" and "audit export" print it. Record is the JSON of the record,
-// unchanged. Kind, Key, and the hashes Prev and Hash are set only by "audit export".
+// unchanged. Kind, Key, and the hashes Prev and Hash are set only by "audit export". Chain is empty for the first hash chain.
 type storedRecordJSON struct {
+	Chain  string          `json:"chain,omitempty"`
 	Seq    uint64          `json:"seq"`
 	Stored time.Time       `json:"stored"`
 	Kind   string          `json:"kind,omitempty"`
@@ -108,7 +111,7 @@ lines suffice to check the chain without the store.`,
 					if err != nil {
 						return err
 					}
-					row := storedRecordJSON{r.Seq, r.At, r.Kind, r.Key, hex.EncodeToString(r.Prev[:]),
+					row := storedRecordJSON{furtherChain(r), r.Seq, r.At, r.Kind, r.Key, hex.EncodeToString(r.Prev[:]),
 						hex.EncodeToString(r.Hash[:]), r.Body}
 					if err := export(row); err != nil {
 						return err
@@ -122,6 +125,28 @@ lines suffice to check the chain without the store.`,
 		"only what was stored since that `TIME`: 14:02, \"2006-01-02 15:04\", or an age such as 2h")
 	cmd.Flags().StringVar(&format, "format", "jsonl", "output `FORMAT`; only jsonl exists")
 	return cmd
+}
+
+// furtherChain returns the name of a record's hash chain, or an empty string for the first chain.
+func furtherChain(r ledger.Record) string {
+	if r.Stream == store.AuditStream {
+		return ""
+	}
+	return r.Stream
+}
+
+// packNotice is the number of records of an earlier release from which pack prints its progress.
+const packNotice = 20_000
+
+// pack moves the records of an earlier release into blocks. If there are many, it prints how far it is.
+func (d AuditCommands) pack(ctx context.Context, a *admin.Audit) error {
+	printed := int64(-1)
+	return a.Pack(ctx, func(moved, all int64) {
+		if part := moved * 10 / all; all >= packNotice && part != printed {
+			printed = part
+			safetext.Fprintf(d.Err, "packing the audit of an earlier release: %d of %d records\n", min(moved, all), all)
+		}
+	})
 }
 
 // exporter returns a function that prints one record as a line of JSON. At a terminal, invisible characters are printed

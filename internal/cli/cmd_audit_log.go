@@ -36,6 +36,9 @@ without an outcome is still running, or its process died.`,
 			}
 			q.Since = from
 			return d.withAudit(cmd.Context(), func(a *admin.Audit) error {
+				if err := d.pack(cmd.Context(), a); err != nil {
+					return err
+				}
 				return d.printLog(cmd.Context(), a, q, follow, asJSON)
 			})
 		},

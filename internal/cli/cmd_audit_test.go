@@ -339,14 +339,19 @@ func TestVerifySaysWhoSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	for _, query := range []string{"INSERT INTO cuts (stream, seq, hash) SELECT stream, seq, hash FROM audit WHERE seq = 10", "DELETE FROM audit WHERE seq <= 10"} {
+	more := auditDesk{t, d.db, d.db.NewAuditWriter(filepath.Join(d.home, "more"), store.AuditOptions{}), d.home}
+	more.record(begun("more", "a", "ada"))
+	more.record(begun("last", "a", "ada"))
+	for _, query := range []string{
+		"INSERT INTO cuts (stream, seq, hash) SELECT stream, last, hash FROM audit_blocks WHERE last = 301",
+		"DELETE FROM audit_blocks WHERE last <= 301"} {
 		if _, err := raw.ExecContext(t.Context(), query); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var cut bytes.Buffer
 	if err := d.run(t.Context(), &cut, "verify", "--key", audit.FormatPublicKey(public)); !errors.Is(err, errQuiet) ||
-		!strings.Contains(cut.String(), "the records before 11 were taken out up to a place that no key has signed") {
+		!strings.Contains(cut.String(), "the records before 302 were taken out up to a place that no key has signed") {
 		t.Errorf("%v: %s", err, &cut)
 	}
 	// Whoever can write the store can take the checkpoints out. With nobody to vouch for it, it is not what was signed.
@@ -406,19 +411,21 @@ func TestConfirmClock(t *testing.T) {
 // TestVerifyTellsWhyRecordsWent has records removed by age, and by another program.
 func TestVerifyTellsWhyRecordsWent(t *testing.T) {
 	d := auditNewDesk(t, nil)
-	d.record(begun("1", "a", "ada"), begun("2", "a", "ada"), begun("3", "a", "ada"))
+	for _, id := range []string{"1", "2", "3"} { // each in a block of its own
+		d.record(begun(id, "a", "ada"))
+	}
 	raw, err := sql.Open("sqlite", filepath.Join(d.home, "store.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer raw.Close()
 	for i, tt := range []struct{ change, want string }{
-		{"INSERT INTO cuts (stream, seq, hash, at, reason) SELECT stream, seq, hash, 1764000000000, 'age' FROM audit WHERE seq = 1",
+		{"INSERT INTO cuts (stream, seq, hash, at, reason) SELECT stream, last, hash, 1764000000000, 'age' FROM audit_blocks WHERE last = 1",
 			"before record 2 were taken out as too old, the last ones 2025-11-24"},
-		{"UPDATE cuts SET seq = 2, reason = '', at = 0, hash = (SELECT hash FROM audit WHERE seq = 2)",
+		{"UPDATE cuts SET seq = 2, reason = '', at = 0, hash = (SELECT hash FROM audit_blocks WHERE last = 2)",
 			"before record 3 were taken out by an earlier version or another program, which kept no reason, up to a place"},
 	} {
-		for _, statement := range []string{tt.change, fmt.Sprintf("DELETE FROM audit WHERE seq <= %d", i+1)} {
+		for _, statement := range []string{tt.change, fmt.Sprintf("DELETE FROM audit_blocks WHERE last <= %d", i+1)} {
 			if _, err := raw.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
@@ -427,7 +434,7 @@ func TestVerifyTellsWhyRecordsWent(t *testing.T) {
 			t.Errorf("%s; want %s", got, tt.want)
 		}
 	}
-	if _, err := raw.ExecContext(t.Context(), "DELETE FROM audit WHERE seq = 3"); err != nil {
+	if _, err := raw.ExecContext(t.Context(), "DELETE FROM audit_blocks WHERE last = 3"); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

@@ -44,6 +44,9 @@ record that a process did not finish before it died is reported. The exit code i
 is intact but its signer is unknown: this machine has no key, and --key names none.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := d.withAudit(cmd.Context(), func(a *admin.Audit) error { return d.pack(cmd.Context(), a) }); err != nil {
+				return err
+			}
 			v, err := d.Admin().VerifyAudit(cmd.Context(), keys)
 			if err != nil {
 				return err
@@ -86,7 +89,11 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	case f.UnknownSigner != nil:
 		mark, but = "!", ", but their signer is unknown"
 	}
-	safetext.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, formatCount(f.Records, "record"), but)
+	all := uint64(0)
+	for _, c := range f.All() {
+		all += c.Records
+	}
+	safetext.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, formatCount(all, "record"), but)
 	d.printNoteSummary("records are lost", f.Lost)
 	d.printNoteSummary("a process died within a record, which it had not answered for", f.Torn)
 	d.printNoteSummary("the store's clock jumped, and no record was removed by age", f.ClockJumps)
@@ -113,11 +120,16 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 		safetext.Fprintf(d.Out, "  %d records since then are not signed yet, the first of %s\n", left,
 			formatLocalTime(f.Unsigned))
 	}
+	for _, c := range f.Others {
+		safetext.Fprintf(d.Out, "  the chain %s, written at the same time: records %d to %d, signed up to record %d\n",
+			c.Stream, c.First, c.Last, c.Signed)
+	}
 }
 
 // removalText returns when and why the records before the first stored record were removed.
 func removalText(f *admin.AuditVerification) string {
-	what := map[string]string{"age": "as too old", "number": "as more than are kept"}[f.RemovedBy]
+	what := map[string]string{"age": "as too old", "number": "as more than are kept",
+		"bytes": "as more bytes than are kept"}[f.RemovedBy]
 	if what == "" {
 		what = "by an earlier version or another program, which kept no reason"
 	} else {
@@ -165,8 +177,19 @@ type auditVerificationJSON struct {
 	LostStore string                 `json:"lost_store,omitempty"`
 	Waiting   []gateway.WaitingSpool `json:"waiting,omitempty"`
 	// Clock describes a jump of the store's clock that is not confirmed.
-	Clock  string `json:"clock_unconfirmed,omitempty"`
-	Broken string `json:"broken,omitempty"`
+	Clock string `json:"clock_unconfirmed,omitempty"`
+	// Chains are the further hash chains, which processes wrote at the same time. The members above are about the first.
+	Chains []chainJSON `json:"chains,omitempty"`
+	Broken string      `json:"broken,omitempty"`
+}
+
+// A chainJSON is a further hash chain in "verify --json".
+type chainJSON struct {
+	Chain   string `json:"chain"`
+	Records uint64 `json:"records"`
+	First   uint64 `json:"first,omitempty"`
+	Last    uint64 `json:"last,omitempty"`
+	Signed  uint64 `json:"signed"`
 }
 
 func (d AuditCommands) printVerificationJSON(f *admin.AuditVerification) error {
@@ -175,6 +198,9 @@ func (d AuditCommands) printVerificationJSON(f *admin.AuditVerification) error {
 		Lost: nilIfEmpty(&f.Lost), Torn: nilIfEmpty(&f.Torn), ClockJumped: nilIfEmpty(&f.ClockJumps),
 	}
 	out.Waiting = f.Waiting
+	for _, c := range f.Others {
+		out.Chains = append(out.Chains, chainJSON{c.Stream, c.Records, c.First, c.Last, c.Signed})
+	}
 	if f.LostStore != nil {
 		out.LostStore = f.LostStore.Error()
 	}

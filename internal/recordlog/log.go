@@ -7,7 +7,8 @@
 // interpret the content of records.
 //
 // A file is a sequence of frames. A frame is the length of the content, the CRC-32C of the content (four bytes each,
-// most significant byte first), and the content. Zeros after the last frame are preallocated space.
+// most significant byte first), and the content. Zeros after the last frame are preallocated space. A frame whose length
+// has the highest bit set is an open frame, see openframe.go: its content can be completed later in the same place.
 package recordlog
 
 import (
@@ -83,6 +84,9 @@ type Log struct {
 	waiting     int64
 	others      int64 // the total size of other processes' files in the directory, as CountOthers last counted it
 	closed      bool
+	// taken is the size of the current file at the last call of PendingFiles. Frames before it may have been read, so
+	// they are not completed in place.
+	taken int64
 	// prefaultedAt is the size of the current file at the last call of Prefault.
 	prefaultedAt int64
 }
@@ -175,11 +179,16 @@ func (s *Log) Append(frame []byte) error {
 	binary.BigEndian.PutUint32(frame[4:], crc32.Checksum(carried, s.sums))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
+	return s.appendFrame(frame)
+}
+
+// appendFrame writes a frame whose header is set. The caller must hold s.mu.
+func (s *Log) appendFrame(frame []byte) error {
+	switch n := len(frame) - FrameHeader; {
 	case s.closed:
 		return errClosed
-	case len(carried) == 0, len(carried) > MaxFrame:
-		return fmt.Errorf("a record of %d bytes is too large or empty", len(carried))
+	case n == 0, n > MaxFrame:
+		return fmt.Errorf("a record of %d bytes is too large or empty", n)
 	case s.waiting+s.others+int64(len(frame)) > s.o.MaxWaiting:
 		return ErrFull
 	}
@@ -216,7 +225,7 @@ func (s *Log) beginFile() error {
 		return err
 	}
 	s.current = &mappedFile{file: f, unmapped: s.o.Sync}
-	s.currentFile, s.prefaultedAt = File{Name: name, Path: path}, 0
+	s.currentFile, s.prefaultedAt, s.taken = File{Name: name, Path: path}, 0, 0
 	return nil
 }
 
@@ -230,13 +239,15 @@ func (s *Log) endFile() {
 	s.current, s.currentFile = nil, File{}
 }
 
-// PendingFiles returns the files whose frames the store may not have yet, oldest first.
+// PendingFiles returns the files whose frames the store may not have yet, oldest first. Frames that are in these files now
+// are no longer completed in place.
 func (s *Log) PendingFiles() []File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Clone(s.endedFiles)
 	if s.current != nil {
 		all = append(all, s.currentFile)
+		s.taken = s.currentFile.Size
 	}
 	return all
 }
@@ -475,10 +486,15 @@ func parseFrame(b []byte) (carried []byte, size int) {
 		return nil, 0
 	}
 	n := binary.BigEndian.Uint32(b)
-	if n == 0 || n > MaxFrame {
+	open := n&openFlag != 0
+	n &^= openFlag
+	if n == 0 || n > MaxFrame || open && n <= roomSize {
 		return nil, 0
 	}
 	size = FrameHeader + int(n)
+	if open && size <= len(b) {
+		return openContent(b[:size]), size
+	}
 	if size > len(b) || crc32.Checksum(b[FrameHeader:size],
 		crc32.MakeTable(crc32.Castagnoli)) != binary.BigEndian.Uint32(b[4:]) {
 		return nil, size

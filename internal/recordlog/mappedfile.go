@@ -64,6 +64,27 @@ func (r *mappedFile) copyFrame(i int, frame []byte) (ok bool) {
 	})
 }
 
+// complete writes a tail at one position, and then the bytes end at a later one, of a frame that was written before. The
+// last byte of end is written last. If the process ends before that, the frame is not complete.
+func (r *mappedFile) complete(at int64, tail []byte, endAt int64, end []byte) error {
+	if i, j := at-r.windowStart, endAt-r.windowStart; i >= 0 && j+int64(len(end)) <= int64(len(r.mem)) {
+		last := len(end) - 1
+		if catchPageFault(func() {
+			copy(r.mem[i:], tail)
+			copy(r.mem[j:], end[:last])
+			r.mem[j+int64(last)] = end[last]
+		}) {
+			return nil
+		}
+		r.stopMapping()
+	}
+	if _, err := r.file.WriteAt(tail, at); err != nil {
+		return err
+	}
+	_, err := r.file.WriteAt(end, endAt)
+	return err
+}
+
 // prefault writes to each page of the mapped memory in the range at:at+most, which contains only zeros; it writes
 // zeros too. So a later frame is written there without delay. The operating system prepares a page at the first write
 // to it, and again after the page was written to the disk. That takes many times as long as writing a frame.

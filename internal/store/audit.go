@@ -18,7 +18,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// AuditStream is the name of the stream of audit records. The ledger has other streams.
+var _ audit.SlotRecorder = (*AuditWriter)(nil)
+
+// AuditStream is the name of the first hash chain of audit records, and the prefix of the names of further ones, see
+// appendAudit. The ledger has other streams.
 const AuditStream = "audit"
 
 const (
@@ -48,9 +51,11 @@ type AuditOptions struct {
 	Key func(context.Context) (ed25519.PrivateKey, error)
 	// KeepFor is the maximum age of records by the store's clock; 0 means no limit. KeepRecords is the maximum
 	// number of records; 0 means no limit. No record is removed by age after the store's clock has jumped, or while
-	// it differs from the process's clock by more than 5 minutes.
+	// it differs from the process's clock by more than 5 minutes. KeepBytes is the maximum size of the blocks with
+	// records; 0 means no limit.
 	KeepFor     time.Duration
 	KeepRecords uint64
+	KeepBytes   int64
 	// Adopted lists additional spool directories. The files of dead processes in these directories are imported like
 	// those in the directory of this writer.
 	Adopted []string
@@ -82,6 +87,11 @@ type AuditWriter struct {
 	imported  map[string]int64
 	failing   bool
 	checkedAt time.Time // time of the last call of maintain
+	// chain remembers the hash chain that this process writes. lastID is the highest ID of a call in the blocks with
+	// records of this process. unpackable reports whether records of an earlier release cannot be packed into blocks.
+	chain      chainWriter
+	lastID     string
+	unpackable bool
 	// start is a random ID of this AuditWriter, which distinguishes the processes that found a jump of the clock.
 	// judged reports whether this process has already compared the store's clock with the last pruning. warned is the
 	// text of the last warning about clocks.
@@ -119,11 +129,43 @@ func (a *AuditWriter) Record(r audit.Record) error {
 	if err != nil {
 		return a.recordFault(err)
 	}
-	select {
-	case a.woken <- struct{}{}:
-	default:
-	}
+	a.wakeRun()
 	return nil
+}
+
+// RecordOpen implements [audit.SlotRecorder].
+func (a *AuditWriter) RecordOpen(r audit.Record) (audit.Slot, error) {
+	var slot recordlog.Slot
+	s, err := a.openSpool()
+	if err == nil {
+		frame := a.frames.Get().(*[]byte)
+		*frame = a.o.Rules.AppendRecord(append((*frame)[:0], make([]byte, recordlog.FrameHeader)...), &r)
+		*frame = recordlog.AppendRoom(*frame)
+		slot, err = s.AppendOpen(*frame)
+		a.frames.Put(frame)
+	}
+	if err != nil {
+		return audit.Slot{}, a.recordFault(err)
+	}
+	a.wakeRun()
+	return audit.Slot(slot), nil
+}
+
+// Complete implements [audit.SlotRecorder]. A result that was rewritten has a record of its own.
+func (a *AuditWriter) Complete(slot audit.Slot, r audit.Record) error {
+	if s := a.spool.Load(); s != nil && r.Rewritten == "" && r.Reason == "" {
+		tail := a.frames.Get().(*[]byte)
+		*tail = a.o.Rules.AppendOutcome((*tail)[:0], &r)
+		done, err := s.Complete(recordlog.Slot(slot), *tail)
+		a.frames.Put(tail)
+		if err != nil {
+			return a.recordFault(err)
+		}
+		if done {
+			return nil
+		}
+	}
+	return a.Record(r)
 }
 
 // recordFault returns the fault for a record that could not be written.
@@ -172,6 +214,7 @@ func (a *AuditWriter) Run(ctx context.Context) error {
 			if err := a.RecoverOrphans(ctx); err != nil && ctx.Err() == nil {
 				a.o.Logger.Warn("import the audit records of a process that ended unexpectedly", "err", err)
 			}
+			a.pack(ctx)
 			a.maintain(ctx)
 			timer.Reset(recoverInterval)
 		case <-a.woken:
@@ -232,7 +275,7 @@ func (a *AuditWriter) Drain(ctx context.Context) error {
 		return err
 	}
 	for _, f := range s.PendingFiles() {
-		err := a.importFile(ctx, f, s.MarkStored)
+		err := a.importFile(ctx, f, &a.lastID, s.MarkStored)
 		if d, ok := errors.AsType[*spoolDamage](err); ok {
 			err = a.recordDamage(ctx, s, f, d)
 		}
@@ -301,7 +344,8 @@ func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 // recoverOrphansIn imports the spool files of dead processes in one directory. The caller must hold a.importing.
 func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
 	return recordlog.RecoverOrphans(dir, func(f recordlog.File, torn int64) error {
-		if err := a.importFile(ctx, f, func(int64) {}); err != nil {
+		var lastID string
+		if err := a.importFile(ctx, f, &lastID, func(int64) {}); err != nil {
 			return err
 		}
 		if torn > 0 {
@@ -322,7 +366,8 @@ func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
 func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from, to int64) error {
 	r := audit.Record{ID: name, Kind: audit.Note, At: time.Now(), Bytes: int(to - from), Reason: reason}
 	body := a.o.Rules.AppendRecord(nil, &r)
-	err := a.db.importRecords(ctx, name, from, to, []ledger.Record{auditLedgerRecord(r.Kind, r.ID, body)})
+	err := a.db.importRecords(ctx, &a.chain, name, from, to, []ledger.Record{auditLedgerRecord(r.Kind, r.ID, body)},
+		&a.lastID)
 	if errors.Is(err, errAlreadyImported) { // another process has already written the note
 		return nil
 	}
@@ -330,8 +375,8 @@ func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from,
 }
 
 // importFile imports the records of a file that are not in the store yet. It calls report with the number of bytes
-// of each imported part. The caller must hold a.importing.
-func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report func(n int64)) error {
+// of each imported part. lastID is the argument after of appendAudit. The caller must hold a.importing.
+func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, lastID *string, report func(n int64)) error {
 	from, known := a.imported[f.Name]
 	for {
 		if !known {
@@ -353,13 +398,13 @@ func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report f
 		}
 		records := make([]ledger.Record, 0, len(lines))
 		for _, line := range lines {
-			kind, id, err := audit.DecodeRecordHead(line)
+			head, err := audit.Summarize(line)
 			if err != nil {
 				return fmt.Errorf("%s, between byte %d and %d: %w", f.Name, from, next, err)
 			}
-			records = append(records, auditLedgerRecord(kind, id, line))
+			records = append(records, auditLedgerRecord(head.Kind, head.ID, line))
 		}
-		if err := a.db.importRecords(ctx, f.Name, from, next, records); err != nil {
+		if err := a.db.importRecords(ctx, &a.chain, f.Name, from, next, records, lastID); err != nil {
 			delete(a.imported, f.Name) // read the position from the store next time
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
 // SetClockAhead sets the store's clock ahead of the real one. It is called before the store is used.
@@ -40,4 +42,76 @@ func CreateVersion(ctx context.Context, location string, version int) error {
 		}
 		return nil
 	})
+}
+
+// A BlockEditor has the records of a block, for a test that edits them as a person with access to the store can.
+type BlockEditor struct {
+	Records []ledger.Record
+}
+
+// Rehash gives a record the hash of what it is now.
+func (e *BlockEditor) Rehash(i int) {
+	r := &e.Records[i]
+	r.Hash = ledger.ChainHash(r.Prev, *r)
+}
+
+// EditFirstBlock edits the first block of the audit. The columns beside it stay.
+func (db *DB) EditFirstBlock(ctx context.Context, edit func(*BlockEditor)) error {
+	start, err := db.chainStart(ctx, AuditStream, time.Time{})
+	if err != nil {
+		return err
+	}
+	blocks, err := db.readBlocks(ctx, start)
+	if err != nil {
+		return err
+	}
+	records, _, err := db.decodeBlock(blocks[0], start)
+	if err != nil {
+		return err
+	}
+	e := &BlockEditor{records}
+	edit(e)
+	body, err := db.blocks.encode(e.Records)
+	if err != nil {
+		return err
+	}
+	return db.execWrite(ctx, "edit", "UPDATE audit_blocks SET body = $1 WHERE stream = $2 AND first = $3", body, AuditStream,
+		int64(blocks[0].first))
+}
+
+// StoreUnpacked stores records one by one, as earlier releases did.
+func (db *DB) StoreUnpacked(ctx context.Context, records []ledger.Record) error {
+	return db.inTransaction(ctx, "store", func(tx *sql.Tx) error {
+		return db.appendRecords(ctx, tx, auditTable, AuditStream, records)
+	})
+}
+
+// PackSome moves some records into blocks.
+func (db *DB) PackSome(ctx context.Context) (int, error) { return db.packSome(ctx) }
+
+// LockedChain returns a transaction that has locked a chain of the audit, as one that appends does.
+func (db *DB) LockedChain(ctx context.Context) (*sql.Tx, error) {
+	tx, err := db.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, _, err = db.lockChain(ctx, tx, "")
+	return tx, err
+}
+
+// ParseBlock decodes the body of a block, and encodes it again.
+func ParseBlock(body []byte) (again []byte, err error) {
+	var c blockCodec
+	defer c.close()
+	parts, err := c.decode(body)
+	if err != nil {
+		return nil, err
+	}
+	var records []ledger.Record
+	for _, p := range parts {
+		r := ledger.Record{At: time.UnixMilli(p.at), Kind: string(p.kind), Key: string(p.key), Body: p.body}
+		copy(r.Hash[:], p.hash)
+		records = append(records, r)
+	}
+	return c.encode(records)
 }

@@ -232,7 +232,7 @@ func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after
 func (db *DB) LedgerStreams(ctx context.Context) ([]string, error) {
 	// A stream without a head is included, so that its damage is detected.
 	rows, err := db.reader.QueryContext(ctx,
-		"SELECT stream FROM heads WHERE stream <> $1 UNION SELECT DISTINCT stream FROM ledger", AuditStream)
+		"SELECT stream FROM heads WHERE NOT "+auditStreams+" UNION SELECT DISTINCT stream FROM ledger")
 	if err != nil {
 		return nil, db.fault("list the streams", err)
 	}

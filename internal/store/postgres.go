@@ -23,6 +23,7 @@ func postgresDialect() dialect {
 		lock: "SELECT pg_advisory_xact_lock(7237970079022706791)",
 		// The second number tells workspaces in other schemas apart.
 		writeLock:      "SELECT pg_advisory_xact_lock(1685221232, hashtext(current_schema()))",
+		skipLocked:     " FOR UPDATE SKIP LOCKED",
 		snapshot:       &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		fault:          postgresFault,
 		isMissingTable: func(err error) bool { return postgresCode(err) == "42P01" },

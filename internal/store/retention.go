@@ -112,14 +112,25 @@ func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
 	return before, a.accept(ctx, p)
 }
 
-// hasOlder reports whether the first stored audit record is older than the given time.
+// hasOlder reports whether the first stored audit record of a chain is older than the given time.
 func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, err error) {
-	err = a.db.reader.QueryRowContext(ctx, "SELECT at < $2 FROM audit WHERE stream = $1 ORDER BY seq LIMIT 1",
-		AuditStream, before).Scan(&older)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	streams, err := a.db.auditChains(ctx)
+	if err != nil {
+		return false, err
 	}
-	return older, err
+	for _, stream := range streams {
+		for _, query := range []string{"SELECT at < $2 FROM audit_blocks WHERE stream = $1 ORDER BY first LIMIT 1",
+			"SELECT at < $2 FROM audit WHERE stream = $1 ORDER BY seq LIMIT 1"} {
+			err := a.db.reader.QueryRowContext(ctx, query, stream, before).Scan(&older)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return false, err
+			}
+			if older {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // accept is called if the store's clock is trusted. It stores the current time as the time of the last pruning,
@@ -186,8 +197,8 @@ func (a *AuditWriter) noteJump(ctx context.Context, p pruning, onRecord bool) (n
 		if noted = n == 1; err != nil || !noted || !onRecord {
 			return err
 		}
-		return a.db.appendRecords(ctx, tx, auditTable, AuditStream,
-			[]ledger.Record{auditLedgerRecord(r.Kind, r.ID, body)})
+		var after string
+		return a.db.appendAudit(ctx, tx, &a.chain, []ledger.Record{auditLedgerRecord(r.Kind, r.ID, body)}, &after)
 	})
 	return noted, err
 }

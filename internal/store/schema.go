@@ -227,6 +227,34 @@ var stateSchema = [...]string{
 	CREATE INDEX learned_outputs_at ON learned_outputs (at);`,
 	// the origin of what a client writes to the workspace
 	`ALTER TABLE clients ADD COLUMN origin TEXT NOT NULL DEFAULT 'agent-produced';`,
+	// The records of the audit are in blocks. The table audit has records that are not in blocks yet.
+	`CREATE TABLE audit_blocks (
+		stream  TEXT NOT NULL,   -- the hash chain
+		first   BIGINT NOT NULL, -- the number of the first record
+		last    BIGINT NOT NULL, -- the number of the last record
+		at      BIGINT NOT NULL, -- when the store took the last record in, milliseconds since 1970
+		size    BIGINT NOT NULL, -- of the body
+		failed  BIGINT NOT NULL, -- calls that failed, or whose outcome is not in the block
+		low     BLOB NOT NULL,   -- the lowest ID of a call that is not in audit_late
+		high    BLOB NOT NULL,   -- the highest ID of such a call
+		servers BLOB NOT NULL,   -- JSON: a list, or null
+		callers BLOB NOT NULL,   -- JSON: a list of principals and clients, or null
+		hash    BLOB NOT NULL,   -- of the last record
+		body    BLOB NOT NULL,   -- the records
+		PRIMARY KEY (stream, first)
+	);
+	CREATE INDEX audit_blocks_at ON audit_blocks (at);
+	CREATE INDEX audit_blocks_ids ON audit_blocks (low, high);
+	CREATE INDEX audit_blocks_failed ON audit_blocks (at) WHERE failed > 0;
+	CREATE TABLE audit_late (
+		stream TEXT NOT NULL,
+		first  BIGINT NOT NULL, -- of the block
+		key    TEXT NOT NULL,   -- of a record in the block whose key is not between low and high
+		PRIMARY KEY (stream, first, key)
+	);
+	CREATE INDEX audit_late_key ON audit_late (key);
+	ALTER TABLE heads ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0; -- the size of all blocks that were appended
+	ALTER TABLE cuts ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0;  -- the size of the removed blocks, less that of packed records`,
 }
 
 // migrate applies the missing steps of db.schema in one transaction. If no step is missing, migrate does not write. It

@@ -91,13 +91,15 @@ func (db *DB) hasFirstRecord(ctx context.Context, f recordlog.File) (bool, error
 	if err != nil || len(frames) == 0 {
 		return false, err
 	}
-	_, id, err := audit.DecodeRecordHead(frames[0])
+	head, err := audit.Summarize(frames[0])
 	if err != nil {
 		return false, nil // the import reports the error
 	}
-	records, err := db.AuditRecordsOfCall(ctx, id)
+	// The record may have been completed after the file was copied.
+	copied := bytes.TrimSuffix(frames[0], []byte("}"))
+	records, err := db.AuditRecordsOfCall(ctx, head.ID)
 	for _, r := range records {
-		if bytes.Equal(r.Body, frames[0]) {
+		if bytes.HasPrefix(r.Body, copied) {
 			return true, nil
 		}
 	}
@@ -118,7 +120,8 @@ type Contents struct {
 
 // Contents returns the number of rows of each kind in the store.
 func (db *DB) Contents(ctx context.Context) (c Contents, err error) {
-	err = db.reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM audit), (SELECT COUNT(*) FROM ledger),
+	err = db.reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM audit) +
+		(SELECT CAST(COALESCE(SUM(last - first + 1), 0) AS BIGINT) FROM audit_blocks), (SELECT COUNT(*) FROM ledger),
 		(SELECT COUNT(*) FROM pins), (SELECT COUNT(*) FROM clients), (SELECT COUNT(*) FROM grants),
 		(SELECT COUNT(*) FROM asks), (SELECT COUNT(*) FROM held_results), (SELECT COUNT(*) FROM vectors)`).
 		Scan(&c.Audit, &c.Ledger, &c.Pins, &c.Clients, &c.Grants, &c.Asks, &c.HeldResult, &c.Vectors)

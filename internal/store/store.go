@@ -66,6 +66,8 @@ type DB struct {
 	floor             clockFloor
 	// file identifies the file that was opened; nil for a store without a file.
 	file os.FileInfo
+	// blocks encodes and decodes the blocks of the audit.
+	blocks blockCodec
 	// identity caches the result of Identity, which never changes; nil until the first call.
 	identity atomic.Pointer[string]
 }
@@ -89,6 +91,8 @@ type dialect struct {
 	// lock is empty if the transaction of the migration already excludes other writers. writeLock does the same for writes
 	// to a workspace.
 	lock, writeLock string
+	// skipLocked makes a query for one row lock it, and leave out rows that other transactions have locked.
+	skipLocked string
 	// fault returns the fault code for a database error, and advice for the user.
 	fault func(err error) (code drawbridge.FaultCode, next string)
 	// isMissingTable reports whether a database error may mean that a table is missing.
@@ -136,6 +140,7 @@ func openTables(ctx context.Context, location string, o Options, versions string
 
 // Close closes the store. It waits for operations in progress.
 func (db *DB) Close() error {
+	defer db.blocks.close()
 	var err error
 	if db.reader != db.writer {
 		err = db.reader.Close()

@@ -82,6 +82,26 @@ func onEach(t *testing.T, test func(t *testing.T, location string)) {
 	t.Run("Postgres", func(t *testing.T) { test(t, storetest.PostgresSchema(t)) })
 }
 
+// read runs a query with one row past the store.
+func read(t *testing.T, location string) func(query string, to ...any) {
+	t.Helper()
+	driver := "sqlite"
+	if strings.HasPrefix(location, "postgres") {
+		driver = "pgx"
+	}
+	db, err := sql.Open(driver, location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return func(query string, to ...any) {
+		t.Helper()
+		if err := db.QueryRowContext(t.Context(), query).Scan(to...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // raw opens the database as anybody can who has the rights, without the store.
 func raw(t *testing.T, location string) func(statement string, args ...any) {
 	t.Helper()
