@@ -46,7 +46,7 @@ type Slot struct {
 // A CallLog writes audit records of calls. The methods of a nil CallLog do nothing.
 type CallLog struct {
 	recorder Recorder
-	slots    SlotRecorder // recorder, or nil if it is no SlotRecorder
+	slots    SlotRecorder // recorder, or nil if it cannot do this
 	log      *slog.Logger
 
 	// mu guards ids.

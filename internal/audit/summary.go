@@ -84,7 +84,7 @@ func knownOutcome(value []byte) Outcome {
 	return Outcome(plainString(value))
 }
 
-// EndsOK reports whether a record that AppendRecord encoded ends with an outcome that is no failure. It is cheaper than
+// EndsOK reports whether a record that AppendRecord encoded ends with the outcome of a success. It is cheaper than
 // Summarize. The arguments of a call are not at the end of a record, so they cannot imitate it.
 func EndsOK(line []byte) bool {
 	rest, ok := bytes.CutSuffix(line, []byte("}"))

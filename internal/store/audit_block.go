@@ -238,7 +238,7 @@ const maxIndexText = 1024
 type blockIndex struct {
 	// failed is the number of calls that failed, or whose outcome is not in the block.
 	failed int64
-	// low and high are the lowest and the highest ID of the calls that are no late ones; empty without such calls.
+	// low and high are the lowest and the highest ID of the calls that are not late; empty without such calls.
 	low, high string
 	// servers and callers are the JSON of the distinct servers, and of the distinct principals and clients.
 	servers, callers []byte

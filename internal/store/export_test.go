@@ -115,3 +115,18 @@ func ParseBlock(body []byte) (again []byte, err error) {
 	}
 	return c.encode(records)
 }
+
+// EncodeBlock returns the body of a block with the records.
+func EncodeBlock(records []ledger.Record) ([]byte, error) {
+	var c blockCodec
+	return c.encode(records)
+}
+
+// PreferChain makes the writer append to a chain if no other transaction writes it.
+func (a *AuditWriter) PreferChain(name string) { a.chain.last = name }
+
+// RemovalReport returns a report with only the last removal of records.
+func (db *DB) RemovalReport(ctx context.Context) (r AuditReport, err error) {
+	r.Stream = AuditStream
+	return r, db.readRemoval(ctx, &r.ChainReport)
+}
