@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
 
@@ -87,6 +88,8 @@ type Log struct {
 	// taken is the size of the current file at the last call of PendingFiles. Frames before it may have been read, so
 	// they are not completed in place.
 	taken int64
+	// incomplete are the open frames of the current file that are not completed, in the order of their positions.
+	incomplete []openPlace
 	// prefaultedAt is the size of the current file at the last call of Prefault.
 	prefaultedAt int64
 }
@@ -225,7 +228,7 @@ func (s *Log) beginFile() error {
 		return err
 	}
 	s.current = &mappedFile{file: f, unmapped: s.o.Sync}
-	s.currentFile, s.prefaultedAt, s.taken = File{Name: name, Path: path}, 0, 0
+	s.currentFile, s.prefaultedAt, s.taken, s.incomplete = File{Name: name, Path: path}, 0, 0, s.incomplete[:0]
 	return nil
 }
 
@@ -242,14 +245,30 @@ func (s *Log) endFile() {
 // PendingFiles returns the files whose frames the store may not have yet, oldest first. Frames that are in these files now
 // are no longer completed in place.
 func (s *Log) PendingFiles() []File {
+	all, _ := s.PendingFilesBefore(time.Time{})
+	return all
+}
+
+// PendingFilesBefore is like PendingFiles, but leaves out the open frames that were appended after a time and are not
+// completed, and the frames after them. more reports whether frames were left out. The zero time leaves out none.
+func (s *Log) PendingFilesBefore(t time.Time) (all []File, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.Clone(s.endedFiles)
-	if s.current != nil {
-		all = append(all, s.currentFile)
-		s.taken = s.currentFile.Size
+	all = slices.Clone(s.endedFiles)
+	if s.current == nil {
+		return all, false
 	}
-	return all
+	f := s.currentFile
+	if !t.IsZero() {
+		for _, p := range s.incomplete {
+			if p.since.After(t) && p.at >= s.taken {
+				f.Size, more = p.at, true
+				break
+			}
+		}
+	}
+	s.taken = max(s.taken, f.Size)
+	return append(all, f), more
 }
 
 // Prefault makes the next part of the mapped file writable, so that Append does not wait for page faults. The size of

@@ -3,6 +3,8 @@ package recordlog
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
+	"time"
 )
 
 // An open frame has room behind its content. Completing the frame replaces the last byte of the content by a tail, which
@@ -28,6 +30,12 @@ type Slot struct {
 	File, Length int
 	At           int64
 	Sum          uint32
+}
+
+// An openPlace is the position of an open frame, and the time when it was appended.
+type openPlace struct {
+	at    int64
+	since time.Time
 }
 
 // AppendRoom appends to frame the bytes after the content of an open frame. [Log.AppendOpen] fills them in.
@@ -57,6 +65,7 @@ func (s *Log) AppendOpen(frame []byte) (Slot, error) {
 		return slot, nil
 	}
 	slot.File, slot.At = s.fileCount, s.currentFile.Size-int64(len(frame))
+	s.incomplete = append(s.incomplete, openPlace{slot.At, time.Now()})
 	return slot, nil
 }
 
@@ -69,7 +78,17 @@ func (s *Log) Complete(slot Slot, tail []byte) (bool, error) {
 	switch {
 	case s.closed:
 		return false, errClosed
-	case s.current == nil, slot.File != s.fileCount, slot.At < s.taken, len(tail) == 0, len(tail) > Room+1:
+	case s.current == nil, slot.File != s.fileCount:
+		return false, nil
+	}
+	// The frame is completed now, here or by another one. A later frame is usually completed earlier than this one.
+	for i := len(s.incomplete) - 1; i >= 0; i-- {
+		if s.incomplete[i].at == slot.At {
+			s.incomplete = slices.Delete(s.incomplete, i, i+1)
+			break
+		}
+	}
+	if slot.At < s.taken || len(tail) == 0 || len(tail) > Room+1 {
 		return false, nil
 	}
 	var end [5]byte

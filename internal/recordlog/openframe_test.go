@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // openFrame appends an open frame.
@@ -77,6 +78,44 @@ func TestCompleteInPlace(t *testing.T) {
 		if _, err := s.Complete(later, []byte("}")); err == nil {
 			t.Error("a frame was completed after the end")
 		}
+	}
+}
+
+// TestFramesThatAreStillOpen leaves out frames that will probably be completed soon.
+func TestFramesThatAreStillOpen(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	size := func(before time.Time) (int64, bool) {
+		files, more := s.PendingFilesBefore(before)
+		return files[0].Size, more
+	}
+	begin := time.Now().Add(-time.Second)
+	first := openFrame(t, s, "first.")
+	second := openFrame(t, s, "second.")
+	if _, err := s.Complete(first, []byte("!")); err != nil {
+		t.Fatal(err)
+	}
+	if n, more := size(begin); n != second.At || !more {
+		t.Errorf("%d bytes, %v; want %d", n, more, second.At)
+	}
+	if done, err := s.Complete(first, []byte("!")); done || err != nil {
+		t.Errorf("a frame that was read is completed: %v, %v", done, err)
+	}
+	if n, more := size(time.Now()); n != s.currentFile.Size || more { // it is old enough
+		t.Errorf("%d bytes, %v; want %d", n, more, s.currentFile.Size)
+	}
+	if done, err := s.Complete(second, []byte("!")); done || err != nil {
+		t.Errorf("a frame that was read is completed: %v, %v", done, err)
+	}
+	third := openFrame(t, s, "third.")
+	if done, err := s.Complete(third, []byte("!")); !done || err != nil {
+		t.Errorf("%v, %v", done, err)
+	}
+	if n, more := size(begin); n != s.currentFile.Size || more || len(s.incomplete) > 0 {
+		t.Errorf("%d bytes, %v; want %d; %v are open", n, more, s.currentFile.Size, s.incomplete)
 	}
 }
 
@@ -220,8 +259,8 @@ func TestCompleteWhileFramesAreRead(t *testing.T) {
 	t.Logf("%d of %d frames were not completed in place", missed.Load(), all)
 }
 
-// FuzzFrames reads files that other programs wrote.
-func FuzzFrames(f *testing.F) {
+// FuzzOpenFrames reads files that other programs wrote.
+func FuzzOpenFrames(f *testing.F) {
 	dir := f.TempDir()
 	s, err := Open(dir, Options{})
 	if err != nil {

@@ -29,6 +29,9 @@ const (
 	// auditBatchInterval is the minimum time between two imports. Few large imports are better than many small ones:
 	// a transaction costs as much as a thousand records in it, and takes processor time from calls.
 	auditBatchDelay, auditBatchInterval = 100 * time.Millisecond, 500 * time.Millisecond
+	// outcomeDelay is the time for which a call without an outcome waits in the spool, so that a call that ends soon has one
+	// record in the store.
+	outcomeDelay = time.Second
 	// Spool files of dead processes are imported for the first time recoverDelay after the start, because an earlier
 	// import would slow the start. After that, they are imported every recoverInterval.
 	recoverDelay, recoverInterval = time.Second, time.Minute
@@ -219,7 +222,7 @@ func (a *AuditWriter) Run(ctx context.Context) error {
 			timer.Reset(recoverInterval)
 		case <-a.woken:
 			sleepContext(ctx, max(auditBatchDelay, auditBatchInterval-time.Since(last)))
-			err := a.Drain(ctx)
+			more, err := a.drainBefore(ctx, time.Now().Add(-outcomeDelay))
 			if last = time.Now(); err != nil && ctx.Err() == nil {
 				a.logFailure(err)
 				sleepContext(ctx, auditRetryPause)
@@ -227,6 +230,9 @@ func (a *AuditWriter) Run(ctx context.Context) error {
 				continue
 			}
 			a.failing = false
+			if more {
+				a.wakeRun()
+			}
 			if s := a.spool.Load(); s != nil {
 				s.Prefault()
 			}
@@ -265,28 +271,36 @@ func (a *AuditWriter) logFailure(err error) {
 // Drain imports all records of this process's spool into the store. If another program damaged a spool file, Drain
 // imports the records before the damage and writes an audit note.
 func (a *AuditWriter) Drain(ctx context.Context) error {
+	_, err := a.drainBefore(ctx, time.Time{})
+	return err
+}
+
+// drainBefore is like Drain, but leaves records in the spool from the first call on that began after a time and has no
+// outcome yet. more reports whether it did. The zero time leaves none.
+func (a *AuditWriter) drainBefore(ctx context.Context, t time.Time) (more bool, err error) {
 	s := a.spool.Load()
 	if s == nil {
-		return nil
+		return false, nil
 	}
 	a.importing.Lock()
 	defer a.importing.Unlock()
 	if err := a.db.checkFile("append to the audit"); err != nil {
-		return err
+		return false, err
 	}
-	for _, f := range s.PendingFiles() {
+	files, more := s.PendingFilesBefore(t)
+	for _, f := range files {
 		err := a.importFile(ctx, f, &a.lastID, s.MarkStored)
 		if d, ok := errors.AsType[*spoolDamage](err); ok {
 			err = a.recordDamage(ctx, s, f, d)
 		}
 		if err != nil {
-			return err
+			return more, err
 		}
 		if s.Remove(f) {
 			a.forgetFile(ctx, f)
 		}
 	}
-	return nil
+	return more, nil
 }
 
 // A spoolDamage is the error for a spool file whose content is not what the process wrote.

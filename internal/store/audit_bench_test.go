@@ -141,10 +141,11 @@ func TestBenchMillion(t *testing.T) {
 	recordCalls(t, audit.NewCallLog(a, nil), calls/2, smallArguments, func(n int) bool { return n%100 == 7 })
 	end()
 	find := func(what string, f store.AuditFilter) {
-		begin := time.Now()
+		begin, used := time.Now(), cpu(t)
 		found, err := db.FindAudit(t.Context(), f)
 		check(t, err)
-		t.Logf("%s: %d found in %v", what, len(found), time.Since(begin).Round(time.Millisecond))
+		t.Logf("%s: %d found in %v, %v of CPU", what, len(found), time.Since(begin).Round(time.Millisecond),
+			(cpu(t) - used).Round(time.Millisecond))
 	}
 	for range 2 {
 		find("failed, half of the calls with 1 % failures", store.AuditFilter{Failed: true})
@@ -158,11 +159,11 @@ func TestBenchMillion(t *testing.T) {
 		t.Errorf("%v, %v", stored, err)
 	}
 	t.Logf("one call: %v", time.Since(begin).Round(time.Microsecond))
-	begin = time.Now()
+	begin, used := time.Now(), cpu(t)
 	report, err := db.VerifyAudit(t.Context(), key.Public().(ed25519.PublicKey))
 	check(t, err)
-	t.Logf("verify %d records: %v; the store has %d bytes", report.Records, time.Since(begin).Round(time.Millisecond),
-		onDisk(t, filepath.Dir(location)))
+	t.Logf("verify %d records: %v, %v of CPU; the store has %d bytes", report.Records,
+		time.Since(begin).Round(time.Millisecond), (cpu(t) - used).Round(time.Millisecond), onDisk(t, filepath.Dir(location)))
 }
 
 func lastID(t testing.TB, db *store.DB) (id string) {

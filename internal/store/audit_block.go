@@ -109,8 +109,19 @@ type blockRecord struct {
 	body, hash []byte // of the hash only the first bytes
 }
 
+// A blockBuffer is memory that decoding uses again.
+type blockBuffer struct {
+	plain   []byte
+	records []blockRecord
+}
+
 // decode decodes the body of a block. The error is errBlock.
 func (c *blockCodec) decode(body []byte) ([]blockRecord, error) {
+	return c.decodeInto(new(blockBuffer), body)
+}
+
+// decodeInto is like decode. The records are valid until the next call with the same buffer.
+func (c *blockCodec) decodeInto(to *blockBuffer, body []byte) ([]blockRecord, error) {
 	if len(body) == 0 {
 		return nil, errBlock
 	}
@@ -122,13 +133,16 @@ func (c *blockCodec) decode(body []byte) ([]blockRecord, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b, err = d.DecodeAll(b, nil); err != nil {
+		if to.plain, err = d.DecodeAll(b, to.plain[:0]); err != nil {
 			return nil, errBlock
 		}
+		b = to.plain
 	default:
 		return nil, errBlock
 	}
-	return parseBlock(b)
+	var err error
+	to.records, err = parseBlock(to.records, b)
+	return to.records, err
 }
 
 func (c *blockCodec) zstdDecoder() (*zstd.Decoder, error) {
@@ -151,15 +165,16 @@ func (c *blockCodec) close() {
 	c.decoder = nil
 }
 
-// parseBlock parses the records of an uncompressed block.
-func parseBlock(b []byte) ([]blockRecord, error) {
+// parseBlock parses the records of an uncompressed block. It uses the memory of records.
+func parseBlock(records []blockRecord, b []byte) ([]blockRecord, error) {
 	p := blockParser{b: b}
 	n := p.number()
 	// A record has at least three bytes and its check.
 	if p.failed || n == 0 || n > uint64(len(p.b))/(3+checkLen) {
 		return nil, errBlock
 	}
-	records := make([]blockRecord, n)
+	records = slices.Grow(records[:0], int(n))[:n]
+	clear(records)
 	at := int64(0)
 	for i := range records {
 		r := &records[i]

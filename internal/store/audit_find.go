@@ -41,9 +41,10 @@ func (db *DB) FindAudit(ctx context.Context, f AuditFilter) ([]audit.Record, err
 	}
 	var all []audit.Record
 	var resolve []string
+	var buffer blockBuffer
 	for part := range slices.Chunk(places, chunkBlocks) {
 		if err := db.eachBlock(ctx, part, func(b storedBlock) error {
-			found, late, err := db.findInBlock(b, f)
+			found, late, err := db.findInBlock(&buffer, b, f)
 			all, resolve = append(all, found...), append(resolve, late...)
 			return err
 		}); err != nil {
@@ -144,12 +145,12 @@ func (db *DB) eachBlock(ctx context.Context, places []blockPlace, each func(stor
 }
 
 // findInBlock returns the records of a block that may match a filter, merged with the outcomes in the block. late are the
-// IDs of calls that have records in other blocks, or may have some.
-func (db *DB) findInBlock(b storedBlock, f AuditFilter) (found []audit.Record, late []string, err error) {
+// IDs of calls that have records in other blocks, or may have some. The records do not share memory with the buffer.
+func (db *DB) findInBlock(buffer *blockBuffer, b storedBlock, f AuditFilter) (found []audit.Record, late []string, err error) {
 	torn := func(i int) error {
 		return &ledger.ChainError{Stream: b.stream, Seq: b.first + uint64(i), Damage: ledger.DamageTorn}
 	}
-	parts, err := db.blocks.decode(b.body)
+	parts, err := db.blocks.decodeInto(buffer, b.body)
 	if err != nil {
 		return nil, nil, torn(0)
 	}
