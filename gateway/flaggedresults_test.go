@@ -60,7 +60,7 @@ func scansAfter(t *testing.T, shield config.ShieldSettings, rows ...config.Serve
 }
 
 // TestOrdersInResultsAreFlagged has servers answer with orders. The caller gets every byte; what the servers that are
-// not trusted answered is flagged afterwards, in the store and as a third record of the call.
+// not trusted answered is flagged afterwards, in the store and as a further record of the call.
 func TestOrdersInResultsAreFlagged(t *testing.T) {
 	script := mcptest.WriteScript(t, orderScript)
 	trusted := row(t, "t", "raw", script)
@@ -93,7 +93,7 @@ func TestOrdersInResultsAreFlagged(t *testing.T) {
 		}
 		kinds = append(kinds, string(r.Kind)+" "+r.Card+" "+r.Tool+" "+r.Reason)
 	}
-	if diff := cmp.Diff([]string{"call s__get get ", "done   ",
+	if diff := cmp.Diff([]string{"call s__get get ",
 		"shield s__get get its answer met override, send-secret, take-file"}, kinds); diff != "" {
 		t.Errorf("the records of the call (-want +got):\n%s", diff)
 	}

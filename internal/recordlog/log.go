@@ -38,7 +38,7 @@ const FrameHeader = 8
 const (
 	// defaultMaxWaiting is the default value of Options.MaxWaiting.
 	defaultMaxWaiting = 256 << 20
-	// maxFileSize is the size at which a file is closed; the next record is written to a new file.
+	// maxFileSize is the size from which a file is closed, see appendFrame; the next record is written to a new file.
 	maxFileSize = 4 << 20
 	// MaxFrame is the maximum length of a frame's content. A greater length in a file means that the file is
 	// damaged.
@@ -195,6 +195,10 @@ func (s *Log) appendFrame(frame []byte) error {
 	case s.waiting+s.others+int64(len(frame)) > s.o.MaxWaiting:
 		return ErrFull
 	}
+	// A full file ends with the next frame, and later while frames of it are open: they are completed in place meanwhile.
+	if size := s.currentFile.Size; size >= maxFileSize && (len(s.incomplete) == 0 || size >= 2*maxFileSize) {
+		s.endFile()
+	}
 	if s.current == nil {
 		if err := s.beginFile(); err != nil {
 			return err
@@ -212,9 +216,6 @@ func (s *Log) appendFrame(frame []byte) error {
 	}
 	s.currentFile.Size += int64(len(frame))
 	s.waiting += int64(len(frame))
-	if s.currentFile.Size >= maxFileSize {
-		s.endFile()
-	}
 	return nil
 }
 

@@ -57,12 +57,8 @@ func (s *Log) AppendOpen(frame []byte) (Slot, error) {
 	frame[len(frame)-6] = last[0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	files := len(s.endedFiles)
 	if err := s.appendFrame(frame); err != nil {
 		return Slot{}, err
-	}
-	if len(s.endedFiles) > files { // the frame has filled the file
-		return slot, nil
 	}
 	slot.File, slot.At = s.fileCount, s.currentFile.Size-int64(len(frame))
 	s.incomplete = append(s.incomplete, openPlace{slot.At, time.Now()})
