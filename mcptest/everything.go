@@ -20,6 +20,8 @@ func honestServers() []namedServer {
 		{"everything-legacy", "", "the same, stateful generation only", func(serverArgs) int {
 			return runSDK(EverythingServer(legacyOnly()))
 		}},
+		{"asking", "", "a server of both generations, whose tool ask sends its question as a request of the stateful one",
+			func(serverArgs) int { return runSDK(askingServer()) }},
 		{"everything-http", "KIND", "the same on HTTP (legacy, modern or sse); the first line on stdout is its URL",
 			everythingHTTP},
 		{"notes", "FILE", "a server whose tool note {text} appends a line to the file, and returns {lines}", notes},
@@ -50,6 +52,26 @@ func notes(args serverArgs) int {
 			return nil, output{Lines: strings.Count(string(text), "\n")}, err
 		})
 	return runSDK(server)
+}
+
+// askingServer returns a server with the tools echo {text} and ask {}. The second sends an elicitation to its client,
+// which the SDK permits only in the stateful generation.
+func askingServer() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
+	addTool(s, "echo", "Returns the text.", func(_ context.Context, _ *mcp.CallToolRequest, in echoInput) (
+		*mcp.CallToolResult, error) {
+		return textResult("%s", in.Text), nil
+	})
+	addTool(s, "ask", "Asks the user for a name.", func(ctx context.Context, req *mcp.CallToolRequest, _ noInput) (
+		*mcp.CallToolResult, error) {
+		answer, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Who are you?",
+			RequestedSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}}}`)})
+		if err != nil {
+			return nil, fmt.Errorf("ask the user: %w", err)
+		}
+		return textResult("hello, %v", answer.Content["name"]), nil
+	})
+	return s
 }
 
 func legacyOnly() []string {

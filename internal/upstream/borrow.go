@@ -45,8 +45,8 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 	}
 	c := call.Caller
 	k := sessionKey{era: e.sessions.primaryEraLocked(), principal: e.callerAuth().PrincipalFor(c)}
-	if c.Era != 0 && e.sessions.era.Has(c.Era) {
-		k.era = c.Era
+	if e.sessions.era.Has(drawbridge.Legacy) && e.needsStatefulSession(call) {
+		k.era = drawbridge.Legacy
 	}
 	if e.sessions.sessionlessLegacy && e.pool.clients.canBeAsked(c) {
 		k.era = drawbridge.Modern

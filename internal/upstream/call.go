@@ -23,7 +23,8 @@ import (
 //
 // If a call did not reach the server, it is sent once more. If it is unknown whether the server executed a call, the
 // call is repeated at most twice, after a pause. It is repeated only if that is harmless: the method only reads, or the
-// tool declares itself read-only or idempotent.
+// tool declares itself read-only or idempotent. A call also runs twice if its server can ask its caller only in a
+// stateful session, and the first attempt, in the stateless era, failed for that reason.
 //
 // If caller and server use different protocol eras, Do translates the server's requests for input during the call:
 // sampling, elicitation and roots. A stateless server requests input with a special result. For a stateful caller, Do
@@ -130,7 +131,7 @@ func (e *managedServer) callEnv(f *Fleet, call drawbridge.Call) interop.CallEnv 
 
 // callWithRetry makes a call on a session and repeats it as described at Do.
 func (e *managedServer) callWithRetry(ctx context.Context, f *Fleet, call drawbridge.Call) (drawbridge.Result, error) {
-	step, resent, repeats := e.describeCall(call), false, 0
+	step, resent, asked, repeats := e.describeCall(call), false, false, 0
 	for {
 		s, err := e.borrowSession(ctx, call, step)
 		if err != nil {
@@ -141,6 +142,11 @@ func (e *managedServer) callWithRetry(ctx context.Context, f *Fleet, call drawbr
 			return drawbridge.Result{}, err
 		}
 		result, err := s.callTask(ctx, call)
+		if !asked && e.mustRepeatStatefully(s, call, result, err) {
+			e.returnSession(s, false)
+			asked = true
+			continue
+		}
 		if err == nil {
 			e.returnSession(s, false)
 			return drawbridge.Result{Raw: result}, nil

@@ -143,9 +143,9 @@ func TestGreetingsAreKept(t *testing.T) {
 	})
 }
 
-func TestACallerIsSpokenForInItsOwnEra(t *testing.T) {
+func TestCallersOfBothErasShareTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, bothFake(), Options{})
+		r := newRig(t, bothFake(), neverAsked())
 		modern := caller(drawbridge.Modern)
 		modern.Capabilities = []byte(`{"sampling":{"x":1.0}}`)
 		call := echo(modern)
@@ -162,13 +162,20 @@ func TestACallerIsSpokenForInItsOwnEra(t *testing.T) {
 			`,"progressToken":`) {
 			t.Errorf("_meta is\n%s, want\n%s", got, want)
 		}
-		r.call(echo(caller(drawbridge.Legacy)))
-		if n := r.fake.open(); n != 2 {
-			t.Errorf("a legacy caller shares the modern home: %d", n)
+		legacy := talker("one")
+		legacy.Capabilities = []byte(`{"roots":{"listChanged":true},"tasks":{}}`)
+		r.call(echo(legacy))
+		if n := r.fake.open(); n != 1 || r.fake.count(mcp.MethodInitialize) > 0 {
+			t.Errorf("a legacy caller has another connection than the home: %d", n)
 		}
-		if got := string(r.fake.params(mcp.MethodInitialize)[0]); !strings.Contains(got, `"capabilities":`+
-			fullCapabilities) {
-			t.Error(got)
+		legacyCall := echo(legacy)
+		legacyCall.Peer = &peer{}
+		r.call(legacyCall)
+		for i, want := range []string{`{}`, `{"roots":{"listChanged":true}}`} { // without a peer, nothing can be asked
+			meta := mcp.MetaOf(r.fake.params(mcp.MethodToolsCall)[1+i])
+			if got := string(rawjson.Get(meta, mcp.MetaClientCapabilities)); got != want {
+				t.Errorf("the server is told of the capabilities %s, want %s", got, want)
+			}
 		}
 	})
 }

@@ -573,7 +573,7 @@ func TestAServerWithoutSessionsIsAskedInTheOtherWay(t *testing.T) {
 	for c, want := range map[*drawbridge.Caller]string{
 		{Kind: drawbridge.External, Principal: owner, Era: drawbridge.Legacy, Session: "one",
 			Capabilities: []byte(`{"elicitation":{}}`)}: mcp.Version20260728,
-		&plain: "",
+		&plain: mcp.Version20260728,
 	} {
 		call := toolCall(*c, "whoami", `{}`)
 		call.Peer = &peer{}
