@@ -34,7 +34,7 @@ type MountRecord struct {
 // mount then crashes this process, the next process finds an attempt without a listing.
 func (db *DB) RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error {
 	// The stored time must be after Listed, even if both are in the same millisecond or the clock was ahead.
-	return db.execWrite(ctx, "record an attempt", `INSERT INTO mounts (row, server, attempted) VALUES ($1, $2, CLOCK)
+	return db.recordMount(ctx, "record an attempt", `INSERT INTO mounts (row, server, attempted) VALUES ($1, $2, CLOCK)
 		ON CONFLICT (row) DO UPDATE SET server = excluded.server, attempted =
 		CASE WHEN mounts.listed >= excluded.attempted THEN mounts.listed + 1 ELSE excluded.attempted END`, row, string(id))
 }
@@ -47,7 +47,7 @@ func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
 	if err != nil {
 		return db.newFault(step, drawbridge.InvalidInput, err)
 	}
-	return db.execWrite(ctx, step, `INSERT INTO mounts (row, server, listing, listed) VALUES ($1, $2, $3, CLOCK)
+	return db.recordMount(ctx, step, `INSERT INTO mounts (row, server, listing, listed) VALUES ($1, $2, $3, CLOCK)
 		ON CONFLICT (row) DO UPDATE SET server = excluded.server, listing = excluded.listing, listed =
 		CASE WHEN mounts.attempted > excluded.listed THEN mounts.attempted ELSE excluded.listed END`, l.ConfigHash, string(l.Server), text)
 }
@@ -59,9 +59,18 @@ func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.ServerSta
 	if err != nil {
 		return db.newFault(step, drawbridge.InvalidInput, err)
 	}
-	return db.execWrite(ctx, step, `INSERT INTO mounts (row, server, status, owner) VALUES ($1, $2, $3, $4)
+	return db.recordMount(ctx, step, `INSERT INTO mounts (row, server, status, owner) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (row) DO UPDATE SET server = excluded.server, status = excluded.status, owner = excluded.owner`,
 		row, string(s.Server), text, os.Getpid())
+}
+
+// recordMount executes one statement that records a mount. It does not wait for the disk, because the next start mounts
+// the server again.
+func (db *DB) recordMount(ctx context.Context, step, statement string, args ...any) error {
+	return db.inCounterTransaction(ctx, step, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, db.expandKeywords(statement), args...)
+		return err
+	})
 }
 
 // execWrite executes one statement in a transaction.

@@ -124,8 +124,21 @@ type PinUpdate func(pins map[string]shield.Pin) (changed []shield.Pin, settled [
 // UpdatePins calls work with the pins of a key and saves the result, in one transaction. No other process can change
 // these pins meanwhile. If work returns an error, nothing is saved, and UpdatePins returns that error unchanged.
 func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) error {
+	return db.updatePins(ctx, db.inTransaction, place, work)
+}
+
+// RecordPins is like UpdatePins, for pins that no person decided on. On a SQLite file it does not wait for the disk. A
+// power failure may lose them, with all that was stored after them; then the server's next listing is its first.
+func (db *DB) RecordPins(ctx context.Context, place PinKey, work PinUpdate) error {
+	return db.updatePins(ctx, db.inCounterTransaction, place, work)
+}
+
+// A transactor is inTransaction or inCounterTransaction.
+type transactor func(ctx context.Context, step string, work func(tx *sql.Tx) error) error
+
+func (db *DB) updatePins(ctx context.Context, transact transactor, place PinKey, work PinUpdate) error {
 	var refused error
-	err := db.inTransaction(ctx, "save the pins", func(tx *sql.Tx) error {
+	err := transact(ctx, "save the pins", func(tx *sql.Tx) error {
 		// This statement locks the row: a second transaction for the same key waits.
 		_, err := tx.ExecContext(ctx, `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
 			ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, place.Origin, place.column(), []byte{})

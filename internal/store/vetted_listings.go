@@ -14,7 +14,7 @@ import (
 // result for each row. Rows that were never mounted are skipped. All results are saved in one transaction. A result
 // must identify the listing that was vetted, because SaveListing does not delete the result of the previous listing.
 func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
-	return db.inTransaction(ctx, "save vetted listings", func(tx *sql.Tx) error {
+	return db.inCounterTransaction(ctx, "save vetted listings", func(tx *sql.Tx) error {
 		for _, row := range slices.Sorted(maps.Keys(vetted)) {
 			if _, err := tx.ExecContext(ctx, db.expandKeywords("UPDATE mounts SET vetted = $1 WHERE row = $2"),
 				vetted[row], row); err != nil {

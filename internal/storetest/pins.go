@@ -20,6 +20,7 @@ type PinStore interface {
 	PinState(ctx context.Context, place store.PinKey) (store.PinState, error)
 	Pins(ctx context.Context, place store.PinKey) (map[string]shield.Pin, error)
 	UpdatePins(ctx context.Context, place store.PinKey, work store.PinUpdate) error
+	RecordPins(ctx context.Context, place store.PinKey, work store.PinUpdate) error
 }
 
 // setPins returns a PinUpdate that stores the given pins and the given list hash. The PinUpdate ignores the current
@@ -41,7 +42,7 @@ func testPins(t *testing.T, p OpenStore) {
 	elsewhere := store.PinKey{Origin: "/work/mcp.json", Server: "fs"}
 	requireNoError(t, s.UpdatePins(t.Context(), place, setPins("one", first, second)))
 	prompts := store.PinKey{Origin: place.Origin, Server: "fs", Part: "prompt"}
-	requireNoError(t, s.UpdatePins(t.Context(), elsewhere, setPins("two", first)))
+	requireNoError(t, s.RecordPins(t.Context(), elsewhere, setPins("two", first)))
 	requireNoError(t, s.UpdatePins(t.Context(), prompts, setPins("three", first)))
 	changed := second
 	changed.Pending = &shield.PendingChange{Definition: json.RawMessage(`{"n":2}`), Hash: "sha256:4", At: at}

@@ -19,7 +19,7 @@ type PinStore interface {
 	PinStates(ctx context.Context) (map[store.PinKey]store.PinState, error)
 	PinState(ctx context.Context, place store.PinKey) (store.PinState, error)
 	Pins(ctx context.Context, place store.PinKey) (map[string]shield.Pin, error)
-	UpdatePins(ctx context.Context, place store.PinKey, work store.PinUpdate) error
+	RecordPins(ctx context.Context, place store.PinKey, work store.PinUpdate) error
 }
 
 var _ PinStore = (*store.DB)(nil)
@@ -112,7 +112,7 @@ func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s Pi
 		}
 	}
 	var out shield.PinOutcome
-	err = k.store.UpdatePins(ctx, s.PinKey, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+	err = k.store.RecordPins(ctx, s.PinKey, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
 		out = k.comparePins(s, pins, locked, list)
 		if out.TooMany {
 			return out.Changed, []byte{}, nil

@@ -48,11 +48,11 @@ func (c *counted) Pins(ctx context.Context, place store.PinKey) (map[string]shie
 	return c.DB.Pins(ctx, place)
 }
 
-func (c *counted) UpdatePins(ctx context.Context, place store.PinKey, work store.PinUpdate) error {
+func (c *counted) RecordPins(ctx context.Context, place store.PinKey, work store.PinUpdate) error {
 	if err := c.count(&c.writes); err != nil {
 		return err
 	}
-	return c.DB.UpdatePins(ctx, place, work)
+	return c.DB.RecordPins(ctx, place, work)
 }
 
 func (c *counted) count(n *int) error {
