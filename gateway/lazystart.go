@@ -29,17 +29,17 @@ const (
 	delayAfterList = 50 * time.Millisecond
 )
 
-// A lazyStarter decides when servers start. Servers without a stored listing start immediately. The first list request
-// waits a short time for those that no process has started before. Servers with a stored listing start after the
-// response to the first list request, or after one second. A call to such a server starts it earlier. If servers start
-// on demand, the lazyStarter does not start any.
+// A lazyStarter decides when servers start. Servers that no process has started before start immediately, and the first
+// list request waits a short time for them. All others start after the response to the first list request, or after one
+// second: their listing is stored, or they failed before. A call to such a server starts it earlier. If servers start on
+// demand, the lazyStarter does not start any.
 type lazyStarter struct {
 	fleet    fleet
 	onDemand bool
 	naming   deck.NamingStyle
 	grace    time.Duration
 	rows     []config.Server
-	// held are the servers with a stored listing. The fleet starts them when Release is called for them.
+	// held are the servers that were started before. The fleet starts them when Release is called for them.
 	held map[drawbridge.ServerID]bool
 	// hides reports whether the rules hide a server from a caller.
 	hides func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
@@ -68,8 +68,8 @@ func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c
 	}
 	for _, row := range rows {
 		m := mounts[row.Hash]
+		s.held[row.ID] = !c.OnDemand && (m.Listing != nil || !m.Attempted.IsZero())
 		if m.Listing != nil {
-			s.held[row.ID] = !c.OnDemand
 			continue
 		}
 		s.unlisted = append(s.unlisted, row.ID)
@@ -81,8 +81,8 @@ func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c
 	return s
 }
 
-// addRows adds all servers to the fleet. Servers with a stored listing do not start until Release; the fleet mounts the
-// others as soon as it runs. On an error addRows removes the servers that it added.
+// addRows adds all servers to the fleet. Servers that were started before do not start until Release; the fleet mounts
+// the others as soon as it runs. On an error addRows removes the servers that it added.
 func (s *lazyStarter) addRows() error {
 	for i, row := range s.rows {
 		add := s.fleet.Add
@@ -161,10 +161,12 @@ func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.
 	most := anyServerWait
 	if id, ok := serverByPrefix(name, slices.DeleteFunc(s.servers(), hidden)); ok {
 		ids, most = []drawbridge.ServerID{id}, unknownNameWait
-		s.fleet.Release(id)
 	} else if name != "" && s.naming != deck.BareNames {
 		s.waitBeforeList(ctx)
 		return
+	}
+	for _, id := range ids {
+		s.fleet.Release(id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

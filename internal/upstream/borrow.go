@@ -170,9 +170,12 @@ func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call,
 		if s != nil || err != nil {
 			return s, err
 		}
+		end := e.pool.starts.delayForCall()
 		select {
 		case <-ready.wait:
+			end()
 		case <-ctx.Done():
+			end()
 			return nil, e.unsentFault(step, ctx.Err())
 		}
 		if err := ready.o.err; err != nil {
@@ -242,6 +245,7 @@ func (e *managedServer) acquireOrOpen(k sessionKey, call drawbridge.Call, step s
 	}
 	opener := call // a copy, so that only the copy is moved to the heap
 	o := e.requestSession(k, &opener)
+	o.markUrgentLocked()
 	if s != nil && isClosed(o.ready) {
 		return nil, openingWait{o, o.listed}, nil // session lost during the listing: wait for its end
 	}

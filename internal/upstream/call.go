@@ -178,7 +178,12 @@ func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session
 		return nil
 	}
 	o := e.listingOf(s)
+	end := func() {}
+	if o != nil && !isClosed(o.listed) {
+		end = e.pool.starts.delayForCall()
+	}
 	err := e.waitListed(ctx, o, e.callTimeout())
+	end()
 	if err == nil {
 		if err = s.listError(); err != nil {
 			wakeOne(e.signals.relist)
@@ -204,7 +209,9 @@ func (e *managedServer) listingOf(s *session) *sessionOpening {
 	// An extra session does not list the server; the primary session does. While the lock is held, either the listing
 	// or an opening in progress is found: an opening ends only after its listing was stored.
 	if _, listed := e.listing.get(); !listed {
-		return e.requestSession(e.primaryKey(), nil)
+		o := e.requestSession(e.primaryKey(), nil)
+		o.markUrgentLocked()
+		return o
 	}
 	return nil
 }

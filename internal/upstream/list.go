@@ -90,6 +90,9 @@ func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected b
 	if spared { // the primary session was stopped, but other sessions are open
 		o = e.requestSession(e.primaryKey(), nil)
 	}
+	if o != nil {
+		o.markUrgentLocked()
+	}
 	e.sessions.mu.Unlock()
 	if err = e.waitListed(ctx, o, forever); spared || ctx.Err() != nil {
 		return true, err

@@ -25,6 +25,8 @@ type managedServer struct {
 	// processes is made.
 	fingerprint string
 	environ     []string
+	// startsLate is set if the last attempt to mount the server failed: other servers start before it.
+	startsLate bool
 	// fleets are the fleets that use the server. notifyMu is held while the fleets receive a listing, so that each
 	// fleet receives the listings in order.
 	fleets   observerList[*Fleet]
@@ -76,6 +78,8 @@ func newManagedServer(p *Pool, row config.Server, fingerprint string, part Fleet
 		e.sessions.era = known.Era
 		e.listing = newServerListing(&known, row.URL != "")
 	}
+	listed, _ := e.listing.get()
+	e.startsLate = last.Phase == drawbridge.Faulted || last.Phase != "" && listed == nil
 	return e
 }
 
@@ -97,7 +101,7 @@ func (e *managedServer) requestSession(k sessionKey, opener *drawbridge.Call) *s
 	if o := p.openings[k]; o != nil {
 		return o
 	}
-	o := &sessionOpening{ready: make(chan struct{}), listed: make(chan struct{})}
+	o := &sessionOpening{ready: make(chan struct{}), listed: make(chan struct{}), urgent: make(chan struct{})}
 	o.ctx, o.cancel = context.WithCancel(e.ctx)
 	p.openings[k] = o
 	switch {

@@ -28,6 +28,7 @@ type Pool struct {
 	parkedCalls    *interop.ParkedCalls
 	callerSessions callerSessionRegistry
 	clients        clientTraitsCache
+	starts         *startGate
 	// begun is closed when Run begins.
 	begun chan struct{}
 	// secrets resolves references in rows.
@@ -53,6 +54,7 @@ func NewPool(ctx context.Context, o Options) (*Pool, error) {
 		o: o, dial: newDialFunc(o), ctx: context.WithoutCancel(ctx), parkedCalls: interop.NewParkedCalls(o.ParkTime,
 			interop.MaxParkedCalls),
 		begun:   make(chan struct{}),
+		starts:  newStartGate(),
 		secrets: secrets.Resolver{Keychain: o.Keeper}, byFingerprint: map[string]*managedServer{},
 		signIns: oauth.NewManager(oauth.ManagerOptions{Vault: o.Vault, Version: o.Version, Logger: o.Logger,
 			ExpiryTime: o.ExpiryTime}),

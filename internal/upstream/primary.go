@@ -175,6 +175,11 @@ func (e *managedServer) tryMount() (*watcher, error) {
 	o := e.requestSession(e.primaryKey(), nil)
 	e.sessions.mu.Unlock()
 	defer e.health.markAttempted()
+	defer e.pool.starts.acquire(o.ctx, o.urgent, e.startsLate)()
+	if err := e.ctx.Err(); err != nil {
+		e.finishPrimaryOpening(o, err)
+		return nil, err
+	}
 	e.setPhase(drawbridge.Connecting, nil)
 	stopWatch := sync.OnceFunc(e.watchSlowStart())
 	defer stopWatch()

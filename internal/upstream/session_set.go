@@ -67,6 +67,15 @@ type sessionOpening struct {
 	// fault is set.
 	listed chan struct{}
 	fault  error
+	// urgent is closed when somebody waits for the opening. Then it does not wait in the startGate.
+	urgent chan struct{}
+}
+
+// markUrgentLocked makes an opening urgent: somebody waits for it.
+func (o *sessionOpening) markUrgentLocked() {
+	if !isClosed(o.urgent) {
+		close(o.urgent)
+	}
 }
 
 func newSessionSet(primary sessionKey, overHTTP, asksClients bool) sessionSet {

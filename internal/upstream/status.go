@@ -118,6 +118,9 @@ func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.L
 	if home := e.sessions.live[e.primaryKey()]; o == nil && (home == nil || home.isOver()) {
 		o = e.requestSession(e.primaryKey(), nil)
 	}
+	if o != nil {
+		o.markUrgentLocked()
+	}
 	e.sessions.mu.Unlock()
 	if err := e.waitListed(ctx, o, forever); err != nil {
 		return drawbridge.Listing{}, err
