@@ -213,7 +213,7 @@ func (a *Addon) start(ctx context.Context) (*program, error) {
 			return err
 		},
 		TrySend: transport.NonblockingPipeWriter(started.Stdin()),
-		Receive: mcp.NewLineReader(started.Stdout(), 0).Next,
+		Receive: mcp.NewLineReader(transport.NewPipeReader(started.Stdout()), 0).Next,
 		Close:   started.Stop,
 		OnJunk: func(line []byte) {
 			p.discard(fmt.Errorf("its program wrote a line that is not an answer: %s", clip(string(line))))

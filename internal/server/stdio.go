@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
 // Limits of the stdio endpoint.
@@ -115,6 +117,9 @@ type inputLine struct {
 
 // readLines sends the lines of in to lines until the input or ctx ends.
 func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
+	if f, ok := in.(*os.File); ok {
+		in = transport.NewPipeReader(f)
+	}
 	r := mcp.NewLineReader(in, 0)
 	for {
 		text, err := r.Next()

@@ -70,7 +70,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 		return &startError{err}
 	}
 	s.proc = p
-	lines := mcp.NewLineReader(p.Stdout(), 0)
+	lines := mcp.NewLineReader(transport.NewPipeReader(p.Stdout()), 0)
 	lines.UseBudget(context.WithoutCancel(ctx), s.server.pool.o.Answers,
 		min(transport.RoomPatience, s.server.callTimeout()/2))
 	s.conn = transport.NewStreamConn(ctx, transport.StreamConnOptions{
