@@ -73,6 +73,9 @@ func (r *LineReader) Next() ([]byte, error) {
 	}
 }
 
+// HasMore reports whether a part of the next line was read already.
+func (r *LineReader) HasMore() bool { return r.src.Buffered() > 0 }
+
 // readLine returns one line unchanged in a new slice. White space before a line that is longer than the buffer is
 // dropped.
 func (r *LineReader) readLine() ([]byte, error) {

@@ -43,10 +43,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()
-	p := &stdioConn{s: s, out: newOutboxTo(out), life: ctx, eof: make(chan struct{})}
-	p.calls, p.endCalls = context.WithCancelCause(ctx)
+	p := newStdioConn(ctx, s, in, out)
 	defer p.endCalls(nil)
-	var writing, reading sync.WaitGroup
+	var writing sync.WaitGroup
 	writing.Go(func() {
 		p.out.run(func(b []byte) error {
 			_, err := out.Write(b)
@@ -57,9 +56,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		}, 0, nil)
 	})
 	defer context.AfterFunc(ctx, p.out.dropOverflow)()
-	lines := make(chan inputLine)
-	reading.Go(func() { readLines(ctx, in, lines) })
-	if err := p.serve(lines); err != nil {
+	p.reading.Go(p.readLines)
+	if err := p.awaitInputEnd(); err != nil {
 		cancel(err)
 	}
 	p.drain()
@@ -69,7 +67,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	case <-ctx.Done():
 	}
 	if ctx.Err() == nil {
-		reading.Wait()
+		p.reading.Wait()
 		return nil
 	}
 	if !waitAtMost(&writing, stdioCloseTimeout) {
@@ -77,7 +75,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		p.out.fail()
 	}
 	closeIfCloser(in)
-	waitAtMost(&reading, stdioCloseTimeout)
+	waitAtMost(&p.reading, stdioCloseTimeout)
 	return context.Cause(ctx)
 }
 
@@ -109,31 +107,6 @@ func doneChannel(g *sync.WaitGroup) <-chan struct{} {
 	return done
 }
 
-// An inputLine is a line of the input, or the error of reading it.
-type inputLine struct {
-	text []byte
-	err  error
-}
-
-// readLines sends the lines of in to lines until the input or ctx ends.
-func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
-	if f, ok := in.(*os.File); ok {
-		in = transport.NewPipeReader(f)
-	}
-	r := mcp.NewLineReader(in, 0)
-	for {
-		text, err := r.Next()
-		select {
-		case lines <- inputLine{text, err}:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil && !errors.Is(err, mcp.ErrTooLong) {
-			return
-		}
-	}
-}
-
 // A stdioConn is one connection over stdio.
 type stdioConn struct {
 	s   *Server
@@ -144,11 +117,37 @@ type stdioConn struct {
 	// calls is the context of the requests. It ends with life, or some time after the end of the input.
 	calls    context.Context
 	endCalls context.CancelCauseFunc
-	// session is the stateful session; nil before initialize. Only the goroutine of serve sets it.
-	session  *session
 	inFlight inFlightRequests
 	working  sync.WaitGroup
 	workers  WorkerPool
+	// coroutines run the calls that begin in the reading goroutine. inline decides which calls do.
+	coroutines coroutinePool
+	inline     inlineChoice
+
+	// The goroutine with the turn reads lines. inputEnd receives the error with which the input ended; io.EOF at a
+	// regular end. reading waits for the goroutines that read or have read.
+	lines    *mcp.LineReader
+	turn     *transport.ReadTurn
+	inputEnd chan error
+	reading  sync.WaitGroup
+
+	// handling is held while a line is handled. stopped is set when no more lines are handled. session is the stateful
+	// session; nil before initialize. Only the handling of a line sets it.
+	handling sync.Mutex
+	stopped  bool
+	session  *session
+}
+
+func newStdioConn(ctx context.Context, s *Server, in io.Reader, out io.Writer) *stdioConn {
+	if f, ok := in.(*os.File); ok {
+		in = transport.NewPipeReader(f)
+	}
+	p := &stdioConn{s: s, out: newOutboxTo(out), life: ctx, eof: make(chan struct{}),
+		lines: mcp.NewLineReader(in, 0), inputEnd: make(chan error, 1)}
+	p.coroutines.workers = &p.workers
+	p.turn = transport.NewReadTurn(func() { p.reading.Go(p.readLines) })
+	p.calls, p.endCalls = context.WithCancelCause(ctx)
+	return p
 }
 
 var _ sender = (*stdioConn)(nil)
@@ -161,27 +160,56 @@ func (p *stdioConn) send(message []byte, must bool) error {
 // done returns a channel that is closed when the input has ended, so that the client can send no more responses.
 func (p *stdioConn) done() <-chan struct{} { return p.eof }
 
-// serve handles lines until the input or the connection ends. It returns nil at the end of the input, else the reason
-// for the end.
-func (p *stdioConn) serve(lines <-chan inputLine) error {
-	defer close(p.eof)
+// readLines reads and handles lines until the input ends, no more lines are handled, or another goroutine gets the turn
+// to read.
+func (p *stdioConn) readLines() {
 	for {
-		select {
-		case <-p.life.Done():
-			return context.Cause(p.life)
-		case l := <-lines:
-			switch {
-			case errors.Is(l.err, mcp.ErrTooLong):
-				p.respond(nil, failureReply(mcp.CodeInvalidRequest, "The message is too large", nil))
-			case errors.Is(l.err, io.EOF):
-				return nil
-			case l.err != nil:
-				return l.err
-			default:
-				p.handleLine(l.text)
-			}
+		text, err := p.lines.Next()
+		if err != nil && !errors.Is(err, mcp.ErrTooLong) {
+			p.inputEnd <- err
+			return
+		}
+		call, ok := p.handleInput(text, err)
+		if !ok || call != nil && !p.inline.run(p.turn, call) {
+			return
 		}
 	}
+}
+
+// handleInput handles a line, or the error of reading it. It returns false if no more lines are handled. If it returns a
+// call, the caller must run it.
+func (p *stdioConn) handleInput(text []byte, err error) (call *inlineCall, ok bool) {
+	p.handling.Lock()
+	defer p.handling.Unlock()
+	switch {
+	case p.stopped || p.life.Err() != nil:
+		return nil, false
+	case err != nil:
+		p.respond(nil, failureReply(mcp.CodeInvalidRequest, "The message is too large", nil))
+		return nil, true
+	}
+	p.inline.begin(len(text), p.lines.HasMore())
+	p.handleLine(text)
+	return p.inline.take(), true
+}
+
+// awaitInputEnd waits until the input or the connection ends. It returns nil at the end of the input, else the reason
+// for the end. After that, no more lines are handled.
+func (p *stdioConn) awaitInputEnd() error {
+	defer close(p.eof)
+	var err error
+	select {
+	case <-p.life.Done():
+		err = context.Cause(p.life)
+	case err = <-p.inputEnd:
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	p.handling.Lock()
+	defer p.handling.Unlock()
+	p.stopped = true
+	return err
 }
 
 // errInputEnded is the cause with which requests are cancelled that take too long after the end of the input. Unlike
@@ -206,6 +234,7 @@ func (p *stdioConn) drain() {
 		p.s.endSession(p.session)
 	}
 	p.working.Wait()
+	p.coroutines.close()
 	p.workers.Close()
 }
 
@@ -220,6 +249,9 @@ func (p *stdioConn) respond(id json.RawMessage, r reply) {
 // one line.
 func (p *stdioConn) handleLine(text []byte) {
 	values, ok := mcp.SplitJSONValues(text)
+	if len(values) > 1 {
+		p.inline.forbid()
+	}
 	for _, v := range values {
 		p.handleMessage(v)
 	}
@@ -264,15 +296,18 @@ func (p *stdioConn) handleNotification(m mcp.Message) {
 	}
 }
 
-// start calls run for a request in a separate goroutine and sends the response. drain waits for the goroutine.
-func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
+// start calls run for a request in a separate goroutine and sends the response. drain waits for the goroutine. A tool
+// call that probably ends or parks soon is left to the reading goroutine; see inlineChoice. voice sends messages to the
+// client before the response.
+func (p *stdioConn) start(m mcp.Message, run func(ctx context.Context, voice sender) reply) {
 	ctx, cancel := context.WithCancelCause(p.calls)
 	refuse := func(code int, text string) {
 		cancel(nil)
 		p.respond(m.ID, failureReply(code, text, nil))
 	}
+	others := p.inFlight.len()
 	switch {
-	case p.inFlight.len() >= maxInFlight:
+	case others >= maxInFlight:
 		refuse(mcp.CodeInternal, "Too many requests are in progress")
 		return
 	case !p.inFlight.add(m.ID, cancel):
@@ -280,15 +315,25 @@ func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
 		return
 	}
 	p.working.Add(1)
-	p.workers.Go(func() {
+	work := func(voice sender) {
 		defer p.working.Done()
 		defer cancel(nil)
-		answer := replyOrEnded(ctx, run(ctx))
+		answer := replyOrEnded(ctx, run(ctx, voice))
 		p.inFlight.remove(m.ID)
 		if ctx.Err() == nil || context.Cause(ctx) == errInputEnded { // a cancelled request gets no response
 			p.respond(m.ID, answer)
 		}
+	}
+	if m.Method != mcp.MethodToolsCall || others > 0 || !p.inline.isAllowed() {
+		p.workers.Go(func() { work(p) })
+		return
+	}
+	call := &inlineCall{stdioConn: p}
+	call.c = p.coroutines.start(func() {
+		defer call.over.Store(true)
+		work(call)
 	})
+	p.inline.call = call
 }
 
 // caller returns the caller on standard input, without the data that the client declares about itself.
@@ -305,10 +350,11 @@ func (p *stdioConn) handleModern(m mcp.Message) {
 	case !refusal.isNone():
 		p.respond(m.ID, refusal)
 	case m.Method == mcp.MethodListen:
-		p.start(m, func(ctx context.Context) reply { return p.runListen(ctx, st.caller, m) })
+		p.start(m, func(ctx context.Context, _ sender) reply { return p.runListen(ctx, st.caller, m) })
 	default:
-		peer := &requestPeer{sender: p, level: st.level}
-		p.start(m, func(ctx context.Context) reply { return p.s.handleModern(ctx, st.caller, m, peer) })
+		p.start(m, func(ctx context.Context, voice sender) reply {
+			return p.s.handleModern(ctx, st.caller, m, &requestPeer{sender: voice, level: st.level})
+		})
 	}
 }
 
@@ -362,7 +408,9 @@ func (p *stdioConn) handleLegacy(m mcp.Message) {
 		p.respond(m.ID, failureReply(mcp.CodeInvalidRequest, "Not initialized: send initialize first", nil))
 	default:
 		c := p.session
-		p.start(m, func(ctx context.Context) reply { return p.s.handleLegacy(ctx, c, c.caller, m, p) })
+		p.start(m, func(ctx context.Context, voice sender) reply {
+			return p.s.handleLegacy(ctx, c, c.caller, m, voice)
+		})
 	}
 }
 

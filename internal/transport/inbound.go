@@ -37,11 +37,23 @@ func yieldIfValid(m mcp.Message, take func(mcp.Message)) bool {
 	return true
 }
 
-// readLoop reads the server's messages in a separate goroutine, which is the last one to end.
+// readLoop reads the server's messages in a separate goroutine, until the connection ends or another goroutine gets the
+// turn to read. The goroutine in which the connection ends is the last one to end.
 func (s *StreamConn) readLoop() {
-	defer close(s.finished)
-	take := s.dispatch
+	var resume Parker
+	take := func(m mcp.Message) {
+		if next := s.dispatch(m); next != nil {
+			if resume != nil {
+				resume.Wake() // a line with several messages
+			}
+			resume = next
+		}
+	}
 	for {
+		if resume != nil && !s.resume(resume) {
+			return
+		}
+		resume = nil
 		line, err := s.o.Receive()
 		if s.ctx.Err() != nil {
 			break
@@ -65,6 +77,20 @@ func (s *StreamConn) readLoop() {
 	}
 	s.responder.closeAndWait()
 	s.writer.Wait()
+	close(s.finished)
+}
+
+// maxInlineResponse is the maximum size in bytes of a response whose request continues in the reading goroutine. A
+// larger response takes longer to process.
+const maxInlineResponse = 16 << 10
+
+// resume continues a request whose response was read. It returns false if another goroutine has got the turn to read.
+func (s *StreamConn) resume(p Parker) bool {
+	if s.pending.hasOthers() || s.o.MoreReceived != nil && s.o.MoreReceived() {
+		p.Wake()
+		return true
+	}
+	return s.turn.Do(p.Resume)
 }
 
 func (s *StreamConn) reportJunk(line []byte) {
@@ -98,11 +124,12 @@ func (s *StreamConn) failGarbled(line []byte) {
 	}
 }
 
-// dispatch handles one message of the server.
-func (s *StreamConn) dispatch(m mcp.Message) {
+// dispatch handles one message of the server. If the message is the response to a parked request that must be resumed,
+// dispatch returns its Parker.
+func (s *StreamConn) dispatch(m mcp.Message) (resume Parker) {
 	switch {
 	case isResponseOrMalformed(m):
-		s.deliverResponse(m)
+		return s.deliverResponse(m)
 	case m.IsRequest():
 		s.responder.respond(s.ctx, s.pending.sharedRequestHandler(), m)
 	case m.Method == mcp.NoteCancelled:
@@ -112,9 +139,12 @@ func (s *StreamConn) dispatch(m mcp.Message) {
 			to.HandleNotification(m.Method, m.Params)
 		}
 	}
+	return nil
 }
 
-func (s *StreamConn) deliverResponse(m mcp.Message) {
+// deliverResponse passes a response to its request. If the request is parked and the response is small, it returns the
+// Parker, and the request must be resumed.
+func (s *StreamConn) deliverResponse(m mcp.Message) (resume Parker) {
 	var c *pendingRequest
 	if id, ok := parseRequestID(m.ID); ok {
 		c = s.pending.remove(id)
@@ -123,7 +153,13 @@ func (s *StreamConn) deliverResponse(m mcp.Message) {
 	}
 	if c == nil {
 		s.log.Debug("dropped a response without a matching request")
-		return
+		return nil
 	}
-	c.complete(m, nil)
+	if c.parker == nil || len(m.Result)+len(m.Error) > maxInlineResponse {
+		c.complete(m, nil)
+		return nil
+	}
+	c.reply = m
+	close(c.ready)
+	return c.parker
 }

@@ -26,7 +26,8 @@ type pendingRequest struct {
 	// cancel ends the request when the connection is closed. Only HTTPConn sets it.
 	cancel context.CancelFunc
 
-	// Only StreamConn uses the fields below.
+	// Only StreamConn uses the fields below. parker is nil if the request waits with ready only.
+	parker    Parker
 	sendState atomic.Int32
 	ready     chan struct{} // closed when reply and err are set
 	reply     mcp.Message
@@ -89,6 +90,24 @@ func (c *requestTable) find(id uint64) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waiting[id]
+}
+
+// hasOthers reports whether any request is waiting, except subscriptions.
+func (c *requestTable) hasOthers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nonSubscriptions > 0
+}
+
+// wakeParked wakes the waiting requests that have a Parker.
+func (c *requestTable) wakeParked() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.waiting {
+		if call.parker != nil {
+			call.parker.Wake()
+		}
+	}
 }
 
 // deliverStrayResponse passes a response that arrived on a stream other than its request's own to onStrayResponse. It

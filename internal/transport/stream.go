@@ -49,6 +49,10 @@ type StreamConnOptions struct {
 	// exactly one.
 	Receive func() ([]byte, error)
 
+	// MoreReceived reports whether the next call of Receive returns without waiting for the server. It may be nil.
+	// (*mcp.LineReader).HasMore is suitable.
+	MoreReceived func() bool
+
 	// Close closes the underlying stream, so that Receive and Send return. It is called once, by StreamConn.Close.
 	Close func(ctx context.Context) error
 
@@ -82,6 +86,10 @@ type StreamConnOptions struct {
 //
 // Two goroutines serve a StreamConn, and one goroutine serves each server request; Call does not start any. They end
 // with Close, which must be called even if the connection has ended by itself.
+//
+// A request whose handler has a [Parker] continues in the goroutine that has read its response, if the response is
+// small and no other message or request waits. If this takes long, that goroutine becomes the goroutine of the request,
+// for which Close does not wait, and another one reads.
 type StreamConn struct {
 	o         StreamConnOptions
 	log       *slog.Logger
@@ -93,6 +101,7 @@ type StreamConn struct {
 	sendQueue   chan outgoingMessage
 	cancelQueue chan []byte // cancellations and wakeups; no caller waits for them
 	writer      sync.WaitGroup
+	turn        *ReadTurn
 	// queued is the number of messages that the writing goroutine has not written yet. sendMu is held while a message
 	// is written, by writeLoop or by TrySend.
 	queued atomic.Int64
@@ -124,6 +133,9 @@ const (
 func (c *pendingRequest) complete(reply mcp.Message, err error) {
 	c.reply, c.err = reply, err
 	close(c.ready)
+	if c.parker != nil {
+		c.parker.Wake()
+	}
 }
 
 type outgoingMessage struct {
@@ -148,6 +160,7 @@ func NewStreamConn(ctx context.Context, o StreamConnOptions) *StreamConn {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.responder = newRequestResponder(s.sendReply, o.MaxServerRequests, s.log)
+	s.turn = NewReadTurn(func() { go s.readLoop() })
 	s.writer.Go(s.writeLoop)
 	go s.readLoop()
 	return s
@@ -159,7 +172,8 @@ func (s *StreamConn) Call(ctx context.Context, method string, params json.RawMes
 	if err := ctx.Err(); err != nil {
 		return mcp.Message{}, err
 	}
-	c := &pendingRequest{handler: in, isSubscription: method == mcp.MethodListen, ready: make(chan struct{})}
+	c := &pendingRequest{handler: in, isSubscription: method == mcp.MethodListen, ready: make(chan struct{}),
+		parker: parkerOf(in)}
 	s.pending.add(c)
 	raw := strconv.AppendUint(nil, c.id, 10)
 	if method != mcp.MethodInitialize {
@@ -167,6 +181,9 @@ func (s *StreamConn) Call(ctx context.Context, method string, params json.RawMes
 	}
 	if err := s.sendMessage(ctx, encodeLine(mcp.Message{ID: raw, Method: method, Params: params}), c); err != nil {
 		return s.abandonRequest(ctx, c, method, err)
+	}
+	if c.parker != nil {
+		s.park(ctx, c)
 	}
 	select {
 	case <-c.ready:
@@ -387,6 +404,7 @@ func (s *StreamConn) markEnded(err error) {
 	s.ended, s.err = true, err
 	close(s.done)
 	s.cancel()
+	s.pending.wakeParked()
 }
 
 func (s *StreamConn) closedError() error { return wrapCause(ErrClosed, s.Err()) }

@@ -78,12 +78,13 @@ func (s *session) dialStdio(ctx context.Context) error {
 			_, err := p.Stdin().Write(msg)
 			return err
 		},
-		TrySend: transport.NonblockingPipeWriter(p.Stdin()),
-		Receive: lines.Next,
-		Close:   p.Stop,
-		Handler: s,
-		OnJunk:  func([]byte) { s.junk.Add(1) },
-		Logger:  s.server.log,
+		TrySend:      transport.NonblockingPipeWriter(p.Stdin()),
+		Receive:      lines.Next,
+		MoreReceived: lines.HasMore,
+		Close:        p.Stop,
+		Handler:      s,
+		OnJunk:       func([]byte) { s.junk.Add(1) },
+		Logger:       s.server.log,
 	})
 	return nil
 }

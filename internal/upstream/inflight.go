@@ -108,6 +108,7 @@ type queuedNotification struct {
 
 var (
 	_ transport.Handler           = (*inFlightCall)(nil)
+	_ transport.ParkingHandler    = (*inFlightCall)(nil)
 	_ transport.ReconnectListener = (*inFlightCall)(nil)
 )
 
@@ -131,6 +132,14 @@ func newInFlightCall(ctx context.Context, server callTarget, call drawbridge.Cal
 
 // Context returns a context that is done when the call has ended or exceeded a time limit.
 func (x *inFlightCall) Context() context.Context { return x.ctx }
+
+// Parker returns the Parker of the call, if its Peer has one.
+func (x *inFlightCall) Parker() transport.Parker {
+	if p, ok := x.call.Peer.(interface{ Parker() transport.Parker }); ok {
+		return p.Parker()
+	}
+	return nil
+}
 
 // Call returns the call.
 func (x *inFlightCall) Call() drawbridge.Call { return x.call }
