@@ -11,9 +11,9 @@ import (
 type inlineCall struct {
 	*stdioConn
 	c *coroutine
-	// over is set when the call has ended: the coroutine may run another call then. parked is set when the call has
-	// parked at least once.
-	over, parked atomic.Bool
+	// over is set when the call has ended: the coroutine may run another call then. canPark is set when the call has
+	// reached a connection on which it can park.
+	over, canPark atomic.Bool
 }
 
 var (
@@ -26,7 +26,6 @@ func (l *inlineCall) Park() bool {
 	if l.over.Load() {
 		return false
 	}
-	l.parked.Store(true)
 	return l.c.yield(struct{}{})
 }
 
@@ -47,6 +46,7 @@ func (l *inlineCall) Resume() {
 // Parker returns the Parker of the request, or nil.
 func (p *requestPeer) Parker() transport.Parker {
 	if l, ok := p.sender.(*inlineCall); ok {
+		l.canPark.Store(true)
 		return l
 	}
 	return nil
@@ -55,10 +55,9 @@ func (p *requestPeer) Parker() transport.Parker {
 const (
 	// maxInlineRequest is the maximum size in bytes of a line with a call that runs inline.
 	maxInlineRequest = 16 << 10
-	// slowInlineCall is how long a call may use the reading goroutine before it counts as slow. A call that does not
-	// park counts as slow after slowUnparkedCall, since it probably waited for something.
-	slowInlineCall   = time.Millisecond
-	slowUnparkedCall = 200 * time.Microsecond
+	// slowUnparkedCall is how long a call that cannot park may use the reading goroutine before it counts as slow. It
+	// probably waited for something, such as a server over HTTP.
+	slowUnparkedCall = 300 * time.Microsecond
 	// minInlinePause and maxInlinePause are how many calls do not run inline after a slow one. The number doubles with
 	// each slow call.
 	minInlinePause = 16
@@ -67,7 +66,8 @@ const (
 
 // An inlineChoice decides which calls run inline: in the goroutine that reads the client's lines, and in the goroutine
 // that reads the server's response. These are small calls of a client that has no other request in progress and no
-// other line waiting. After a slow call, the next calls do not run inline.
+// other line waiting. After a slow call, which took the turn from the
+// reading goroutine or could not park, the next calls do not run inline.
 type inlineChoice struct {
 	// allowed is set while the current line may contain a call to run inline, and call is that call. The lock handling
 	// of the connection guards both.
@@ -108,11 +108,7 @@ func (l *inlineChoice) take() *inlineCall {
 func (l *inlineChoice) run(turn *transport.ReadTurn, call *inlineCall) bool {
 	began := time.Now()
 	kept := turn.Do(call.c.drive)
-	limit := slowUnparkedCall
-	if call.parked.Load() {
-		limit = slowInlineCall
-	}
-	if kept && time.Since(began) <= limit {
+	if kept && (call.canPark.Load() || time.Since(began) <= slowUnparkedCall) {
 		l.lastPause.Store(0)
 		return true
 	}
