@@ -92,7 +92,8 @@ func CleanServerResult(result json.RawMessage) json.RawMessage {
 	if !rawjson.MayContain(result, "serverInfo") && !rawjson.MayContain(result, "drawbridge") {
 		return result
 	}
-	edits, metas := []rawjson.Edit{}, 0
+	var edits []rawjson.Edit
+	metas, kept := 0, 0
 	for m := range rawjson.Members(result) {
 		if !m.HasName("_meta") {
 			continue
@@ -102,11 +103,16 @@ func CleanServerResult(result json.RawMessage) json.RawMessage {
 			if name, _ := rawjson.DecodeString(said.Name); name == mcp.MetaServerInfo || strings.HasPrefix(name,
 				ownMetaPrefix) {
 				edits = append(edits, rawjson.Drop("_meta", name))
+			} else {
+				kept++
 			}
 		}
 	}
-	if len(edits) == 0 {
+	switch {
+	case len(edits) == 0:
 		return result
+	case metas == 1 && kept == 0: // as nearly always
+		return rawjson.Apply(result, rawjson.Drop("_meta"))
 	}
 	if metas > 1 {
 		// Keep only the last _meta, which Drawbridge reads, so that all parsers read the same members.

@@ -87,6 +87,12 @@ const (
 	maxSchemaDepth = 64
 )
 
+// MayHaveHeaderParams reports whether ParseHeaderParams may return arguments for the inputSchema in a definition. It is
+// much faster than parsing the schema.
+func MayHaveHeaderParams(definition json.RawMessage) bool {
+	return rawjson.MayContain(definition, headerParamKeyword)
+}
+
 // ParseHeaderParams returns the arguments that an inputSchema marks with x-mcp-header, in the schema's order. It
 // returns an error for the first invalid mark. A mark must be on a property that is reached only through "properties"
 // and whose type is string, integer or boolean. The name of the mark must be a header token that no other mark has,

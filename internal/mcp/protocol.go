@@ -151,3 +151,29 @@ func MetaOf(params json.RawMessage) json.RawMessage { return rawjson.Get(params,
 func ProtocolVersion(params json.RawMessage) string {
 	return rawjson.GetString(params, "_meta", MetaProtocolVersion)
 }
+
+// A RequestMeta contains the members of the _meta of a stateless request that describe its client.
+type RequestMeta struct {
+	// Version is the protocol version and LogLevel the minimum level of log messages; "" if there is none.
+	Version, LogLevel string
+	// ClientInfo and Capabilities are the values of these members; nil if missing.
+	ClientInfo, Capabilities json.RawMessage
+}
+
+// ReadRequestMeta returns the members of the _meta in the params. It reads params and _meta once each.
+func ReadRequestMeta(params json.RawMessage) RequestMeta {
+	var r RequestMeta
+	for m := range rawjson.Members(MetaOf(params)) {
+		switch {
+		case m.HasName(MetaProtocolVersion):
+			r.Version, _ = rawjson.DecodeString(m.Value)
+		case m.HasName(MetaClientInfo):
+			r.ClientInfo = m.Value
+		case m.HasName(MetaClientCapabilities):
+			r.Capabilities = m.Value
+		case m.HasName(MetaLogLevel):
+			r.LogLevel, _ = rawjson.DecodeString(m.Value)
+		}
+	}
+	return r
+}

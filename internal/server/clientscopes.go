@@ -75,11 +75,9 @@ func (p clientScopes) sessionCaller(c drawbridge.Caller, params json.RawMessage)
 
 // requestCaller returns the caller with the protocol version, client and capabilities in the _meta of a stateless
 // request, and with the restricted scopes. The result refers to the bytes of meta.
-func (p clientScopes) requestCaller(c drawbridge.Caller, meta json.RawMessage) drawbridge.Caller {
-	c.Era = drawbridge.Modern
-	c.Protocol = rawjson.GetString(meta, mcp.MetaProtocolVersion)
-	c.Capabilities = rawjson.Get(meta, mcp.MetaClientCapabilities)
-	if info := rawjson.Get(meta, mcp.MetaClientInfo); len(info) > 0 && info[0] == '{' {
+func (p clientScopes) requestCaller(c drawbridge.Caller, meta mcp.RequestMeta) drawbridge.Caller {
+	c.Era, c.Protocol, c.Capabilities = drawbridge.Modern, meta.Version, meta.Capabilities
+	if info := meta.ClientInfo; len(info) > 0 && info[0] == '{' {
 		c.Client = info
 	}
 	return p.restrict(c)

@@ -35,12 +35,12 @@ func TestAClaimGivesNothing(t *testing.T) {
 		session, request := json.RawMessage(`{}`), json.RawMessage(`{}`)
 		if tt.says != "" {
 			session = rawjson.Apply(session, rawjson.Put(json.RawMessage(tt.says), "clientInfo"))
-			request = rawjson.Apply(request, rawjson.Put(json.RawMessage(tt.says), mcp.MetaClientInfo))
+			request = rawjson.Apply(request, rawjson.Put(json.RawMessage(tt.says), "_meta", mcp.MetaClientInfo))
 		}
 		if diff := cmp.Diff(tt.want, p.sessionCaller(c, session).Scopes); diff != "" {
 			t.Errorf("%s, a session (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(tt.want, p.requestCaller(c, request).Scopes); diff != "" {
+		if diff := cmp.Diff(tt.want, p.requestCaller(c, mcp.ReadRequestMeta(request)).Scopes); diff != "" {
 			t.Errorf("%s, a request (-want +got):\n%s", name, diff)
 		}
 	}

@@ -234,13 +234,14 @@ func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authe
 		return
 	}
 	defer leave()
+	meta, isModern := readModernMeta(body, l.Message)
 	switch {
 	case err != nil:
 		x.respond(nil, http.StatusBadRequest, failureReply(mcp.CodeParse, "Parse error: "+err.Error(), nil))
 	case !l.refusal.isNone():
 		x.respond(l.refusalID, http.StatusBadRequest, l.refusal)
-	case mcp.EraOf(version) == drawbridge.Modern || isModernMessage(body, l.Message):
-		d.modernPost(x, l.Message)
+	case isModern || mcp.EraOf(version) == drawbridge.Modern:
+		d.modernPost(x, l.Message, meta)
 	default:
 		d.legacyPost(x, l.Message)
 	}
@@ -263,15 +264,15 @@ func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (lea
 	return leave, ok
 }
 
-// modernPost responds to a message of a stateless client.
-func (d *httpHandler) modernPost(x *postExchange, m mcp.Message) {
+// modernPost responds to a message of a stateless client. meta is the data about the client in the message.
+func (d *httpHandler) modernPost(x *postExchange, m mcp.Message, meta mcp.RequestMeta) {
 	if !m.IsRequest() {
 		// Notifications and responses have no effect: no server waits for notifications of a stateless client, and this
 		// server sends such a client no requests.
 		x.respondAccepted()
 		return
 	}
-	st, refusal := d.s.readClientInfo(x.auth.caller, m.Params)
+	st, refusal := d.s.readClientInfo(x.auth.caller, meta)
 	caller := st.caller
 	if refusal.isNone() || mcp.ErrorCode(refusal.fault) == mcp.CodeUnsupportedVersion {
 		if mismatch := checkHeaders(x.r.Header, m, caller.Protocol); !mismatch.isNone() {

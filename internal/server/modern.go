@@ -12,12 +12,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// isModernMessage reports whether a message contains the version of a stateless protocol generation. It parses the
-// params only if raw contains "protocolVersion", the last part of the member's name. It does not search for the whole
-// name, because some encoders escape the slash in it.
-func isModernMessage(raw []byte, m mcp.Message) bool {
-	return bytes.Contains(raw, []byte("protocolVersion")) &&
-		mcp.EraOf(mcp.ProtocolVersion(m.Params)) == drawbridge.Modern
+// readModernMeta returns the data about the client in the _meta of a message. It returns false if the message does not
+// contain the version of a stateless protocol generation. It parses the params only if raw contains "protocolVersion",
+// the last part of the member's name. It does not search for the whole name, because some encoders escape the slash in
+// it.
+func readModernMeta(raw []byte, m mcp.Message) (mcp.RequestMeta, bool) {
+	if !bytes.Contains(raw, []byte("protocolVersion")) {
+		return mcp.RequestMeta{}, false
+	}
+	meta := mcp.ReadRequestMeta(m.Params)
+	return meta, mcp.EraOf(meta.Version) == drawbridge.Modern
 }
 
 // A clientInfo holds the data about the caller that a stateless request contains.
@@ -29,10 +33,9 @@ type clientInfo struct {
 
 // readClientInfo returns the authenticated caller with the additional data that a stateless request contains. It
 // returns an error reply for a request with a missing member or an unsupported version.
-func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage) (clientInfo, reply) {
-	meta := mcp.MetaOf(params)
+func (s *Server) readClientInfo(caller drawbridge.Caller, meta mcp.RequestMeta) (clientInfo, reply) {
 	caller = s.clientScopes.requestCaller(caller, meta)
-	st := clientInfo{caller, rawjson.GetString(meta, mcp.MetaLogLevel)}
+	st := clientInfo{caller, meta.LogLevel}
 	switch {
 	case caller.Protocol == "":
 		return st, failureReply(mcp.CodeInvalidParams, "Missing _meta member "+mcp.MetaProtocolVersion, nil)
@@ -130,6 +133,9 @@ func (s *Server) checkParamHeaders(h http.Header, caller drawbridge.Caller, para
 	spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name")))
 	if !ok {
 		return reply{} // the call itself reports the error
+	}
+	if !mcp.MayHaveHeaderParams(spec.Definition) {
+		return reply{}
 	}
 	marks, err := mcp.ParseHeaderParams(rawjson.Get(spec.Definition, "inputSchema"))
 	if err != nil || len(marks) == 0 {

@@ -267,6 +267,7 @@ func (p *stdioConn) handleMessage(value []byte) {
 	}
 	l, err := readIncoming(value)
 	m := l.Message
+	meta, isModern := readModernMeta(value, m)
 	switch {
 	case err != nil:
 		p.respond(nil, failureReply(mcp.CodeInvalidRequest, "Invalid request: "+err.Error(), nil))
@@ -278,8 +279,8 @@ func (p *stdioConn) handleMessage(value []byte) {
 		}
 	case m.IsNotification():
 		p.handleNotification(m)
-	case isModernMessage(value, m):
-		p.handleModern(m)
+	case isModern:
+		p.handleModern(m, meta)
 	default:
 		p.handleLegacy(m)
 	}
@@ -344,8 +345,8 @@ func (p *stdioConn) caller() drawbridge.Caller {
 }
 
 // handleModern handles a stateless request.
-func (p *stdioConn) handleModern(m mcp.Message) {
-	st, refusal := p.s.readClientInfo(p.caller(), m.Params)
+func (p *stdioConn) handleModern(m mcp.Message, meta mcp.RequestMeta) {
+	st, refusal := p.s.readClientInfo(p.caller(), meta)
 	switch {
 	case !refusal.isNone():
 		p.respond(m.ID, refusal)

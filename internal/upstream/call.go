@@ -239,9 +239,9 @@ func isUndelivered(err error) bool {
 func (e *managedServer) describeCall(call drawbridge.Call) string {
 	name, _ := mcp.TargetName(call.Method, call.Params)
 	if call.Method == mcp.MethodToolsCall && name != "" {
-		return fmt.Sprintf("call %s on %s", name, e.config.ID)
+		return "call " + name + " on " + string(e.config.ID)
 	}
-	return fmt.Sprintf("%s on %s", call.Method, e.config.ID)
+	return call.Method + " on " + string(e.config.ID)
 }
 
 // isRepeatable reports whether a call may be sent twice without harm. A tool call may be sent twice if the tool

@@ -118,8 +118,10 @@ var (
 func newInFlightCall(ctx context.Context, server callTarget, call drawbridge.Call, limit time.Duration,
 	logger *slog.Logger) *inFlightCall {
 	x := &inFlightCall{
-		server: server, call: call, log: logger, token: rawjson.Get(call.Params, "_meta", mcp.MetaProgressToken),
-		limit: limit, ended: make(chan struct{}),
+		server: server, call: call, log: logger, limit: limit, ended: make(chan struct{}),
+	}
+	if rawjson.MayContain(call.Params, mcp.MetaProgressToken) {
+		x.token = rawjson.Get(call.Params, "_meta", mcp.MetaProgressToken)
 	}
 	now := time.Now()
 	x.silenceDeadline, x.deadline = now.Add(limit), now.Add(maxCallDuration(limit))
