@@ -18,8 +18,9 @@ import (
 // NewPipeReader returns a reader of f that costs less than f.Read. f must be a pipe or a socket that the runtime's
 // network poller waits for; otherwise NewPipeReader returns f.
 func NewPipeReader(f *os.File) io.Reader {
+	// A file that the poller does not wait for has no deadlines. The deadline for reads is in use, so it is not set.
 	info, err := f.Stat()
-	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 || f.SetReadDeadline(time.Time{}) != nil {
+	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 || f.SetWriteDeadline(time.Time{}) != nil {
 		return f
 	}
 	raw, err := f.SyscallConn()
