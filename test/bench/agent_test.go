@@ -42,15 +42,11 @@ func terminalStart(t *testing.T) []line {
 		p.stop()
 		prompts = append(prompts, promptOnce(t, config, store))
 	}
-	return []line{{
+	return held([]line{{
 		what:    "exec to a prompt that takes keys ÷ exec to first list, 50 servers that never answer",
 		subject: fmt.Sprintf("%.1f ms", median(prompts)), control: fmt.Sprintf("%.1f ms", median(lists)),
 		value: median(prompts) / median(lists), bar: 2, format: "%.2f", timed: true,
-	}}
-}
-
-func milliseconds(began time.Time) float64 {
-	return float64(time.Since(began)) / float64(time.Millisecond)
+	}})
 }
 
 // promptOnce starts a session at a terminal, and returns the milliseconds until a key is shown at its prompt.

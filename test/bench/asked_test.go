@@ -45,16 +45,6 @@ const (
 // An askedLegacy is a stateful client on a pipe that answers what it is asked in the midst of a call.
 type askedLegacy struct{ *stdioClient }
 
-func (c askedLegacy) open() error {
-	hello := `,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + askable +
-		`,"clientInfo":{"name":"bench","version":"1"}}}`
-	if _, err := c.stdioClient.call(request{method: "initialize", body: []byte(hello)}); err != nil {
-		return err
-	}
-	_, err := c.in.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
-	return err
-}
-
 func (c askedLegacy) call(r request) ([]byte, error) {
 	c.id++
 	c.buf = append(strconv.AppendInt(append(c.buf[:0], `{"jsonrpc":"2.0","id":`...), int64(c.id), 10), r.body...)
@@ -111,28 +101,28 @@ func (c askedModern) call(r request) ([]byte, error) {
 // parked measures a call whose server asks in the midst of it, for a stateless client that comes back with the answer,
 // against the same for a stateful client, whose call just waits.
 func parked(t *testing.T) []line {
-	config, store := configure(t, onStdio("up", self(t), "stateful"))
 	plain := toolCall("up__ask", `{}`, "hello, Ada")
 	asking := plain
 	asking.body = bytes.Replace(asking.body, []byte(`clientCapabilities":{}`),
 		[]byte(`clientCapabilities":`+askable), 1)
-	child := func() *stdioClient {
+	child := func() (*benchProcess, *stdioClient) { // each has a hub of its own
+		config, store := configure(t, onStdio("up", self(t), "stateful"))
 		p := start(t, serve(config, store))
-		return &stdioClient{in: p.in, out: p.out}
+		return p, &stdioClient{in: p.in, out: p.out}
 	}
-	old, young := askedLegacy{child()}, askedModern{child()}
-	if err := old.open(); err != nil {
+	oldProcess, oldClient := child()
+	youngProcess, youngClient := child()
+	old, young := askedLegacy{oldClient}, askedModern{youngClient}
+	if err := old.open(askable); err != nil {
 		t.Fatal(err)
 	}
-	stateful := contender{name: "legacy → Drawbridge → legacy", clients: []client{old}, request: plain.legacy()}
-	stateless := contender{name: "modern → Drawbridge → legacy", clients: []client{young}, request: asking}
+	stateful := contender{name: "legacy → Drawbridge → legacy", clients: []client{old}, request: plain.legacy(),
+		p: oldProcess}
+	stateless := contender{name: "modern → Drawbridge → legacy", clients: []client{young}, request: asking,
+		p: youngProcess}
 	for _, c := range []contender{stateful, stateless} {
 		mounted(t, c.clients[0], c.request)
 	}
-	p50 := latencies(t, rounds(), calls(300), &stateful, &stateless)
-	show := func(c contender) string { return fmt.Sprintf("%s %.0f µs", c.name, median(p50[c.name])) }
-	return timed([]line{{
-		what: "parked elicitation ÷ a plain one", subject: show(stateless), control: show(stateful),
-		value: ratio(p50[stateless.name], p50[stateful.name]), bar: 2,
-	}})
+	r := latencies(t, rounds(), calls(300), &stateful, &stateless)
+	return held([]line{r.ratio("parked elicitation ÷ a plain one", &stateless, &stateful, 2)})
 }

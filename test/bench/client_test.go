@@ -84,6 +84,7 @@ func toolsList(cursor string) request {
 // legacy is the same request for a legacy session, which says who it is once.
 func (r request) legacy() request {
 	r.body = bytes.Replace(r.body, []byte(meta+","), nil, 1)
+	r.body = bytes.Replace(r.body, []byte(meta), nil, 1)
 	return r
 }
 
@@ -103,6 +104,7 @@ type httpClient struct {
 	host, path string
 	session    string // of a legacy session
 	legacy     bool
+	begun      bool // initialize was answered
 	id         int
 	body, out  []byte
 	answer     bytes.Buffer
@@ -135,6 +137,12 @@ func (c *httpClient) call(r request) ([]byte, error) {
 
 // post sends c.body and reads the whole answer.
 func (c *httpClient) post(r request) (*http.Response, error) {
+	res, err := c.send(r)
+	return c.read(res, err)
+}
+
+// send sends c.body and reads the head of the answer.
+func (c *httpClient) send(r request) (*http.Response, error) {
 	c.out = fmt.Appendf(c.out[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
 		"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n", c.path, c.host, len(c.body))
 	switch {
@@ -143,18 +151,26 @@ func (c *httpClient) post(r request) (*http.Response, error) {
 		if r.name != "" {
 			c.out = append(c.out, "Mcp-Name: "+r.name+"\r\n"...)
 		}
-	case c.session != "":
-		c.out = append(c.out, "Mcp-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: "+c.session+"\r\n"...)
+	case c.begun:
+		c.out = append(c.out, "Mcp-Protocol-Version: 2025-11-25\r\n"...)
+		if c.session != "" {
+			c.out = append(c.out, "Mcp-Session-Id: "+c.session+"\r\n"...)
+		}
 	}
 	c.out = append(append(c.out, "\r\n"...), c.body...)
-	return c.exchange(c.out)
+	return c.head(c.out)
 }
 
-func (c *httpClient) exchange(out []byte) (*http.Response, error) {
+// head writes a request and reads the head of its answer.
+func (c *httpClient) head(out []byte) (*http.Response, error) {
 	if _, err := c.Write(out); err != nil {
 		return nil, err
 	}
-	res, err := http.ReadResponse(c.in, nil)
+	return http.ReadResponse(c.in, nil)
+}
+
+// read reads the rest of an answer.
+func (c *httpClient) read(res *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +190,11 @@ func (c *httpClient) open() error {
 	if err != nil {
 		return err
 	}
-	if c.session = res.Header.Get("Mcp-Session-Id"); c.session == "" {
-		return fmt.Errorf("initialize: %s without a session: %.200s", res.Status, c.answer.Bytes())
+	if res.StatusCode != http.StatusOK || !bytes.Contains(c.answer.Bytes(), []byte(`"protocolVersion"`)) {
+		return fmt.Errorf("initialize: %s: %.200s", res.Status, c.answer.Bytes())
 	}
+	c.begun = true
+	c.session = res.Header.Get("Mcp-Session-Id") // servers without state have none
 	c.body = []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	if res, err = c.post(request{}); err == nil && res.StatusCode/100 != 2 {
 		err = fmt.Errorf("initialized: %s", res.Status)
@@ -185,9 +203,9 @@ func (c *httpClient) open() error {
 }
 
 func (c *httpClient) end() error {
-	res, err := c.exchange(fmt.Appendf(nil,
+	res, err := c.read(c.head(fmt.Appendf(nil,
 		"DELETE %s HTTP/1.1\r\nHost: %s\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: 2025-11-25\r\n\r\n", c.path,
-		c.host, c.session))
+		c.host, c.session)))
 	if err == nil && res.StatusCode/100 != 2 {
 		err = fmt.Errorf("delete the session: %s", res.Status)
 	}
@@ -231,6 +249,17 @@ func (c *stdioClient) line() ([]byte, error) {
 			return c.all, err
 		}
 	}
+}
+
+// open begins a legacy session, with the client's capabilities.
+func (c *stdioClient) open(capabilities string) error {
+	hello := `,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + capabilities +
+		`,"clientInfo":{"name":"bench","version":"1"}}}`
+	if _, err := c.call(request{method: "initialize", body: []byte(hello)}); err != nil {
+		return err
+	}
+	_, err := c.in.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
+	return err
 }
 
 func (c *stdioClient) Close() error { return nil }

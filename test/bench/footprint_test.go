@@ -25,16 +25,15 @@ func garbage(t *testing.T) []line {
 	before, n := p.insides(t), calls(5000)
 	several(t, c, r, n)
 	perCall := float64(p.insides(t).Garbage-before.Garbage) / float64(n) / 1024
-	return []line{{what: "garbage per 64-byte call, HTTP → stdio", subject: fmt.Sprintf("%d calls", n), value: perCall,
-		bar: 64, format: "%.1f KiB"}}
+	return held([]line{{what: "garbage per 64-byte call, HTTP → stdio", subject: fmt.Sprintf("%d calls", n), value: perCall,
+		bar: 64, format: "%.1f KiB"}})
 }
 
 func several(t testing.TB, c client, r request, n int) {
 	t.Helper()
-	for range n {
-		if _, err := c.call(r); err != nil {
-			t.Fatal(err)
-		}
+	one := contender{name: "calls", clients: []client{c}, request: r}
+	if err := one.several(n); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -51,11 +50,11 @@ func longList(t *testing.T) []line {
 		tools = listAll(t, c, 1000, func() { spent += p.insides(t).List })
 		took = append(took, float64(spent)/float64(time.Millisecond))
 	}
-	return []line{{
+	return held([]line{{
 		what: "list of 1,000 tools, asked for again, server side", subject: fmt.Sprintf("%d tools", tools),
 		control: fmt.Sprintf("first time %.2f ms", took[0]), value: median(took[1:]), bar: 2,
 		format: "%.2f ms", timed: true,
-	}}
+	}})
 }
 
 // listAll follows the pages, calls then after each, and counts the tools.
@@ -100,7 +99,7 @@ func fifty(t *testing.T, dead func(program string)) (config, store string) {
 	if err := os.Symlink(self(t), program); err != nil {
 		t.Fatal(err)
 	}
-	rows := make([]server, 50)
+	rows := make([]server, crowd())
 	for i := range rows {
 		rows[i] = onStdio(fmt.Sprintf("s%02d", i), program, "tools=8")
 	}
@@ -123,13 +122,13 @@ func idle(t *testing.T) []line {
 	config, store := fifty(t, func(string) {})
 	p := start(t, serve(config, store, "--http", "127.0.0.1:0"))
 	c := connect(t, p.url(t))
-	tools := listAll(t, c, 500, func() {})
+	tools := listAll(t, c, 10*crowd(), func() {})
 	<-time.After(time.Second) // idle: it releases what only its start needed
 	resident := float64(status(t, p.cmd.Process.Pid, "VmRSS:")) / 1024
-	return []line{{
+	return held([]line{{
 		what: "memory idle, 50 servers configured, none started", subject: fmt.Sprintf("%d tools listed", tools),
 		value: resident, bar: 40, format: "%.1f MB",
-	}}
+	}})
 }
 
 // deadStart is the time from exec to the first list, with fifty servers that start and never say a word.
@@ -149,20 +148,20 @@ func deadStart(t *testing.T) []line {
 			t.Fatal(err)
 		}
 		took = append(took, float64(time.Since(began))/float64(time.Millisecond))
-		tools = listAll(t, c, 500, func() {})
+		tools = listAll(t, c, 10*crowd(), func() {})
 		p.stop()
 	}
-	return []line{{
+	return held([]line{{
 		what: "exec to first list, 50 servers that never answer", subject: fmt.Sprintf("%d tools listed", tools),
 		value: median(took), bar: 50, format: "%.1f ms", timed: true,
-	}}
+	}})
 }
 
 // storeFiles is the most descriptors that a store's pools have: the database and its log for each of six connections,
 // and the index of the log.
 const storeFiles = 6*2 + 1
 
-// leaks compares goroutines, file descriptors and children before and after 1,000 sessions and 10,000 calls. The
+// leaks compares goroutines, file descriptors and children before and after 1,000 sessions and 20,000 calls. The
 // descriptors of the store are counted apart: its pools open a connection when two reads meet, and keep it.
 func leaks(t *testing.T) []line {
 	config, store := configure(t, onStdio("up", self(t)))
@@ -173,13 +172,14 @@ func leaks(t *testing.T) []line {
 	mounted(t, c, r)
 	sessions(t, url, r, 10)
 	c.Close()
-	before := settle(t, p, store, population{})
-	sessions(t, url, r, 1000)
+	before := calm(t, p, store, population{})
+	sessions(t, url, r, max(calls(1000), 200))
 	c = connect(t, url)
-	several(t, c, r, 5000)
+	several(t, c, r, calls(15_000))
 	c.Close()
-	after := settle(t, p, store, before)
+	after := calm(t, p, store, before)
 	var table []line
+	const since = " after 1,000 sessions and 20,000 calls"
 	for _, kind := range []struct {
 		what          string
 		before, after int
@@ -189,16 +189,29 @@ func leaks(t *testing.T) []line {
 		{"children", before.children, after.children},
 	} {
 		table = append(table, line{
-			what: kind.what + " after 1,000 sessions and 10,000 calls", subject: fmt.Sprintf("%d after", kind.after),
+			what: kind.what + since, subject: fmt.Sprintf("%d after", kind.after),
 			control: fmt.Sprintf("%d before", kind.before), value: float64(kind.after),
 			bar: float64(kind.before), format: "%.0f",
 		})
 	}
-	return append(table, line{
-		what: "descriptors of the store after 1,000 sessions and 10,000 calls", subject: fmt.Sprintf("%d after", after.store),
+	table = held(append(table, line{
+		what: "descriptors of the store" + since, subject: fmt.Sprintf("%d after", after.store),
 		control: fmt.Sprintf("%d before", before.store), value: float64(after.store), bar: storeFiles, format: "%.0f",
+	}))
+	return append(table, line{
+		what: "threads" + since, subject: fmt.Sprintf("%d after", after.threads),
+		control: fmt.Sprintf("%d before", before.threads), value: float64(after.threads),
+		bar: float64(before.threads + spareThreads), format: "%.0f",
+	}, line{
+		what: "resident memory, more" + since, subject: fmt.Sprintf("%.1f MB after", after.resident),
+		control: fmt.Sprintf("%.1f MB before", before.resident), value: after.resident - before.resident, bar: 16,
+		format: "%.1f MB",
 	})
 }
+
+// spareThreads is how many threads a Go program may add when more of them meet in system calls than before. It keeps
+// them.
+const spareThreads = 6
 
 // sessions opens legacy sessions, five calls in each, and deletes them.
 func sessions(t *testing.T, url string, r request, n int) {
@@ -219,11 +232,15 @@ func sessions(t *testing.T, url string, r request, n int) {
 	}
 }
 
-type population struct{ goroutines, files, store, children int }
+type population struct {
+	goroutines, files, store, children int
+	threads                            int
+	resident                           float64 // megabytes
+}
 
-// settle counts until no number is above the goal, or for five seconds, and gives the last count. Without a goal it
+// calm counts until no number is above the goal, or for five seconds, and gives the last count. Without a goal it
 // waits until the numbers stand still.
-func settle(t *testing.T, p *benchProcess, store string, goal population) population {
+func calm(t *testing.T, p *benchProcess, store string, goal population) population {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -231,7 +248,8 @@ func settle(t *testing.T, p *benchProcess, store string, goal population) popula
 	for range 50 {
 		now := count(t, p, store)
 		done := now.goroutines <= goal.goroutines && now.files <= goal.files && now.children <= goal.children
-		if done || goal == (population{}) && now == last {
+		still := now.goroutines == last.goroutines && now.files == last.files && now.children == last.children
+		if done || goal == (population{}) && still {
 			return now
 		}
 		last = now
@@ -252,7 +270,8 @@ func count(t *testing.T, p *benchProcess, store string) population {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := population{goroutines: p.insides(t).Goroutines}
+	found := population{goroutines: p.insides(t).Goroutines, threads: status(t, pid, "Threads:"),
+		resident: float64(status(t, pid, "VmRSS:")) / 1024}
 	for _, file := range open {
 		switch name, _ := os.Readlink(filepath.Join(dir, file.Name())); name {
 		case store, store + "-wal", store + "-shm":

@@ -59,24 +59,6 @@ when = 'has(args.text) && args.text.startsWith("rm ") && caller.principal != "ro
 // all turned off.
 func guards(t *testing.T) []line {
 	yes, up := true, onStdio("up", self(t))
-	open := func(name, settings string, row server, http bool) contender {
-		config, store := configure(t, row)
-		settle := filepath.Join(filepath.Dir(config), "drawbridge", "drawbridge.toml")
-		if err := os.MkdirAll(filepath.Dir(settle), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(settle, []byte(settings), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c := contender{name: name, request: small("up__")}
-		if http {
-			c.clients = []client{connect(t, start(t, serve(config, store, "--http", "127.0.0.1:0")).url(t))}
-		} else {
-			c.clients = []client{start(t, serve(config, store)).stdio()}
-		}
-		mounted(t, c.clients[0], c.request)
-		return c
-	}
 	paced := up
 	paced.Pace = 10_000_000
 	fenced := paced
@@ -84,24 +66,57 @@ func guards(t *testing.T) []line {
 	var table []line
 	for _, door := range []string{"stdio", "HTTP"} {
 		http := door == "HTTP"
-		off := open("off", unguarded, up, http)
-		usual := open("the guards that nobody turned off", "", up, http)
-		ruled := open("20 rules, a pace and a count beside them", guarded(), paced, http)
-		all := open("these and fences", guarded(), fenced, http)
+		off := settled(t, "off", unguarded, up, http)
+		usual := settled(t, "the guards that nobody turned off", "", up, http)
+		ruled := settled(t, "20 rules, a pace and a count beside them", guarded(), paced, http)
+		all := settled(t, "these and fences", guarded(), fenced, http)
 		// a process of its own: one that is called twice as often is faster
-		words := open("the same around a word that is new with each call", guarded(), fenced, http)
+		words := settled(t, "the same around a word that is new with each call", guarded(), fenced, http)
 		words.fresh = freshWords("up__")
-		spoken := open("the same around a sentence that is new with each call", guarded(), fenced, http)
+		spoken := settled(t, "the same around a sentence that is new with each call", guarded(), fenced, http)
 		spoken.fresh = freshSentences("up__")
-		p50 := alternating(t, rounds(), calls(500), &off, &usual, &ruled, &all, &words, &spoken)
+		control := control(t, http)
+		r := alternating(t, rounds(), calls(500), &off, &usual, &ruled, &all, &words, &spoken, &control)
 		for _, c := range []contender{usual, ruled, all, words, spoken} {
-			table = append(table, line{
-				what:    fmt.Sprintf("64-byte call, %s → stdio, %s ÷ off", door, c.name),
-				subject: fmt.Sprintf("on %.0f µs", median(p50[c.name])), control: fmt.Sprintf("off %.0f µs",
-					median(p50[off.name])),
-				value: ratio(p50[c.name], p50[off.name]), bar: 1.10,
-			})
+			l := r.ratio(fmt.Sprintf("64-byte call, %s → stdio, %s ÷ off", door, c.name), &c, &off, 1.10)
+			l.subject = fmt.Sprintf("on %.0f µs", median(r.of(&c).p50))
+			table = append(table, l)
 		}
 	}
-	return timed(table)
+	return held(table)
+}
+
+// settled is Drawbridge with settings, in front of a server.
+func settled(t *testing.T, name, settings string, row server, http bool) contender {
+	t.Helper()
+	config, store := configure(t, row)
+	settle(t, config, settings)
+	a := arena{t, 1, false, small}
+	if http {
+		return a.listening(name, start(t, serve(config, store, "--http", "127.0.0.1:0")), "up__")
+	}
+	return a.child(name, start(t, serve(config, store)), "up__")
+}
+
+// settle writes the settings file beside a configuration.
+func settle(t *testing.T, config, settings string) {
+	t.Helper()
+	file := filepath.Join(filepath.Dir(config), "drawbridge", "drawbridge.toml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// control is the control for calls by HTTP, or on pipes.
+func control(t *testing.T, http bool) contender {
+	t.Helper()
+	a := arena{t, 1, false, small}
+	if http {
+		url := start(t, role(t, "upstream", "http")).url(t)
+		return a.listening(reverseProxy, start(t, role(t, "reverse", url)), "")
+	}
+	return a.child(relayHands, start(t, role(t, "relay", "hands", self(t))), "")
 }

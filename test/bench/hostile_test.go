@@ -56,11 +56,11 @@ func hostile(t *testing.T) []line {
 	for range rounds() {
 		quiet, loud = append(quiet, p99(alone)), append(loud, p99(beside))
 	}
-	return append(gigabyte(t), line{
+	return held(append(gigabyte(t), line{
 		what:    fmt.Sprintf("99th percentile beside %d hostile servers ÷ alone", len(rows)-1),
 		subject: fmt.Sprintf("%.0f µs", median(loud)), control: fmt.Sprintf("%.0f µs", median(quiet)),
 		value: ratio(loud, quiet), bar: 1.05, format: "%.2f", timed: true,
-	})
+	}))
 }
 
 // A way is a client of a gateway of its own.

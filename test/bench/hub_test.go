@@ -14,22 +14,17 @@ import (
 // shim is what a client pays for it that another process is the hub.
 func shim(t *testing.T) []line {
 	config, store := configure(t, onStdio("up", self(t)))
-	own := contender{name: "hub's own door", clients: []client{start(t, serve(config, store)).stdio()},
-		request: small("up__")}
-	mounted(t, own.clients[0], own.request)
+	a := arena{t, 1, false, small}
+	hub := start(t, serve(config, store))
+	own := a.child("hub's own door", hub, "up__")
 	cmd := serve(config, store)
 	cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
-	through := contender{name: "through a shim", clients: []client{start(t, cmd).stdio()}, request: small("up__")}
-	mounted(t, through.clients[0], through.request)
-	p50 := latencies(t, rounds(), calls(500), &own, &through)
-	show := func(c contender) string { return fmt.Sprintf("%s %.0f µs", c.name, median(p50[c.name])) }
-	return timed([]line{
-		{
-			what: "64-byte call, added by a shim", subject: show(through), control: show(own), format: "%.0f µs",
-			value: median(minus(p50[through.name], p50[own.name])), bar: 60,
-		},
-		attaching(t, config, store),
-	})
+	through := a.child("through a shim", start(t, cmd), "up__")
+	relay := a.child(relayHands, start(t, role(t, "relay", "hands", self(t))), "")
+	r := latencies(t, rounds(), calls(500), &own, &through, &relay)
+	added := r.ratio("64-byte call, added by a shim", &through, &own, 60)
+	added.value, added.format = median(minus(r.of(&through).p50, r.of(&own).p50)), "%.0f µs"
+	return held([]line{added, attaching(t, config, store)})
 }
 
 // attaching is how long a shim takes to attach: from exec to the first answer, without what any exec takes.
@@ -56,7 +51,7 @@ func attaching(t *testing.T, config, store string) line {
 	return line{
 		what: "exec of a shim to the first list, less a bare exec", subject: fmt.Sprintf("shim %.1f ms", median(shims)),
 		control: fmt.Sprintf("drawbridge version %.1f ms", median(execs)), value: median(minus(shims, execs)), bar: 10,
-		format: "%.1f ms",
+		format: "%.1f ms", timed: true,
 	}
 }
 
@@ -89,12 +84,12 @@ func tenServes(t *testing.T) []line {
 			shims = max(shims, float64(c.Memory)/mb)
 		}
 	}
-	return []line{
+	return held([]line{
 		{what: "ten serves, five servers: processes of servers", subject: fmt.Sprintf("%d serves", len(s.Clients)),
 			value: float64(processes), bar: servers, format: "%.0f"},
 		{what: "ten serves, five servers: memory of the hub", subject: "resident", value: float64(s.Memory) / mb,
 			bar: 40, format: "%.1f MB"},
 		{what: "ten serves, five servers: memory of a shim", subject: "the largest", value: shims, bar: 25,
 			format: "%.1f MB"},
-	}
+	})
 }

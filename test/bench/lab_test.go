@@ -122,6 +122,7 @@ type server struct {
 	Type    string            `json:"type,omitempty"`
 	Fence   *bool             `json:"fence,omitempty"`
 	Pace    int               `json:"max_calls_per_minute,omitempty"`
+	Timeout int               `json:"timeout,omitempty"`
 }
 
 // onStdio is the row of an upstream that is started with command.

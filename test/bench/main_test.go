@@ -5,6 +5,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +21,9 @@ import (
 // roleVariable names what a process of this binary is to be; the tests where it is not set.
 const roleVariable = "DRAWBRIDGE_BENCH_ROLE"
 
-// drawbridge is the program under test, built once by TestMain.
-var drawbridge string
+// drawbridge is the program under test, and leanUpstream a server of the official SDK in a binary of its own. TestMain
+// builds both once.
+var drawbridge, leanUpstream string
 
 func TestMain(m *testing.M) {
 	gateway.RunReaperProcess()
@@ -43,16 +45,19 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
-	drawbridge = filepath.Join(bin, "drawbridge")
-	built := drawbridge + ".built"
-	out, err := exec.Command("go", "build", "-trimpath", "-o", built,
-		"github.com/drawbridge-mcp/drawbridge/cmd/drawbridge").CombinedOutput()
-	if err == nil {
-		err = install(built, drawbridge)
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "build drawbridge: %v\n%s", err, out)
-		return 1
+	drawbridge, leanUpstream = filepath.Join(bin, "drawbridge"), filepath.Join(bin, "upstream")
+	for path, source := range map[string]string{
+		drawbridge: "github.com/drawbridge-mcp/drawbridge/cmd/drawbridge", leanUpstream: "./testdata/upstream",
+	} {
+		built := path + ".built"
+		out, err := exec.Command("go", "build", "-trimpath", "-o", built, source).CombinedOutput()
+		if err == nil {
+			err = install(built, path)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", source, err, out)
+			return 1
+		}
 	}
 	return m.Run()
 }
@@ -84,6 +89,17 @@ func play(role string, args []string) error {
 	switch role {
 	case "upstream":
 		return upstream(args)
+	case "silent":
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
+	case "byhand":
+		return byHand(args)
+	case "relay":
+		return relay(args[0], args[1:])
+	case "tracepoint":
+		return tracepoint()
+	case "fill":
+		return fill(args)
 	case "reverse":
 		return reverse(args[0])
 	case "flood":

@@ -5,7 +5,9 @@ package bench
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"text/tabwriter"
 )
@@ -13,163 +15,216 @@ import (
 // How much is measured; a short run is a smoke test of the measuring.
 func rounds() int {
 	if testing.Short() {
-		return 3
+		return 2
 	}
 	return 15
 }
 
 func calls(full int) int {
 	if testing.Short() {
-		return full / 5
+		return max(full/20, min(full, 5))
 	}
 	return full
 }
 
-// TestNumbers prints the table, and fails where a bar is missed. In a short run the timed rows are printed only.
+// TestNumbers prints the table, and fails where a bar of old is missed. A bar that is new is printed only, until it is
+// met. In a short run the timed rows are printed only.
 func TestNumbers(t *testing.T) {
-	var table []line
-	for _, part := range []struct {
+	parts := []struct {
 		name    string
 		measure func(*testing.T) []line
 	}{
 		{"LD-1 latency", latency},
+		{"latency legacy", legacyLatency},
 		{"guards", guards},
 		{"LD-6 large", largeResult},
 		{"throughput", throughput},
+		{"throughput legacy", legacyThroughput},
+		{"audit", auditCosts},
+		{"audit log", auditLog},
+		{"audit size", auditSize},
 		{"parked", parked},
 		{"shim", shim},
 		{"ten serves", tenServes},
+		{"memory", serverMemory},
+		{"dual", dual},
 		{"garbage", garbage},
 		{"list", longList},
 		{"idle", idle},
 		{"LD-2 start", deadStart},
+		{"cold list", coldList},
+		{"first call", firstCall},
 		{"terminal start", terminalStart},
+		{"events", eventAnswers},
+		{"hang", hang},
+		{"fidelity", fidelity},
 		{"LD-7 hostile", hostile},
 		{"LD-8 leaks", leaks},
 		{"weight", weight},
-	} {
-		t.Run(part.name, func(t *testing.T) { table = append(table, part.measure(t)...) })
 	}
-	fmt.Printf("\n%s, %s/%s, %d processors, %d rounds; µs are medians\n", runtime.Version(), runtime.GOOS,
-		runtime.GOARCH, runtime.NumCPU(), rounds())
-	aligned := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	defer aligned.Flush()
+	var table []line
+	finished := 0
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) {
+			table = append(table, part.measure(t)...)
+			finished++
+		})
+	}
+	printTable(fmt.Sprintf("%s, %d rounds; µs are medians", machine(), rounds()), table)
 	for _, l := range table {
-		l.write(aligned)
-		if !l.ok() && !(l.timed && testing.Short()) {
+		if l.fails() {
 			t.Errorf("missed: %s", l.what)
 		}
 	}
+	if finished == len(parts) {
+		holdReadme(t, table)
+	}
 }
 
-// ways are the contenders for the same calls, each with its number of clients.
+func printTable(title string, table []line) {
+	fmt.Printf("\n%s\n", title)
+	aligned := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	defer aligned.Flush()
+	fmt.Fprint(aligned, heading)
+	for _, l := range table {
+		l.write(aligned)
+	}
+}
+
+// machine says where the numbers are from, without names.
+func machine() string {
+	said := fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		said += fmt.Sprintf(", %.0f GB", kilobytes(text, "MemTotal:")/(1<<20))
+	}
+	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
+		said += ", Linux " + version
+	}
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		said += ", load " + strings.Fields(string(text))[0]
+	}
+	return said
+}
+
+// readmeRows is how many rows the README has.
+const readmeRows = 6
+
+// holdReadme holds the table in the README to the names and the bars of the rows that were printed.
+func holdReadme(t *testing.T, table []line) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := map[string]string{}
+	for _, l := range table {
+		printed[l.what] = l.target()
+	}
+	_, section, _ := strings.Cut(string(text), "\n## What it costs\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := 0
+	for row := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
+		if len(cells) != 3 || !strings.HasPrefix(row, "| ") || strings.TrimSpace(cells[0]) == "what" {
+			continue
+		}
+		rows++
+		what, target := strings.TrimSpace(cells[0]), strings.TrimSpace(cells[2])
+		if bar, ok := printed[what]; !ok || bar != target {
+			t.Errorf("README has the row %q with the target %q; make bench prints %q for it", what, target, bar)
+		}
+	}
+	if rows != readmeRows {
+		t.Errorf("README has %d rows of numbers, want %d", rows, readmeRows)
+	}
+}
+
+// ways are the contenders for the same calls, each with a process of its own and its number of clients.
 type ways struct {
 	directHTTP, naiveHTTP, reverseHTTP contender
 	viaStdio, viaHTTP                  contender // HTTP → Drawbridge → the server on stdio, or on HTTP
 	directStdio, stdioStdio            contender
+	relayBytes, relayInline, relayHand contender
 }
 
-// prepare starts all of them, for requests made with make, which is given the prefix that tools have behind Drawbridge.
-func prepare(t testing.TB, clients int, make func(prefix string) request) *ways {
+// prepare starts all of them, for requests made with make, which takes the prefix that tools have behind Drawbridge.
+// Clients on pipes are left out where there is more than one.
+func prepare(t testing.TB, clients int, old bool, make func(prefix string) request) *ways {
 	t.Helper()
-	target := start(t, role(t, "upstream", "http")).url(t)
-	config, store := configure(t, onStdio("up", self(t)), server{Name: "net", URL: target, Type: "http"})
-	gateway := start(t, serve(config, store, "--http", "127.0.0.1:0")).url(t)
-	config, store = configure(t, onStdio("up", self(t)))
-	through := func(url, prefix string) contender {
-		c := contender{request: make(prefix)}
-		for range clients {
-			c.clients = append(c.clients, connect(t, url))
-		}
-		mounted(t, c.clients[0], c.request)
-		return c
+	target := start(t, role(t, "upstream", "http"))
+	url := target.url(t)
+	serveHTTP := func(row server) *benchProcess {
+		config, store := configure(t, row)
+		return start(t, serve(config, store, "--http", "127.0.0.1:0"))
 	}
-	child := func(p *benchProcess, prefix string) contender {
-		c := contender{clients: []client{p.stdio()}, request: make(prefix)}
-		mounted(t, c.clients[0], c.request)
-		return c
-	}
+	config, store := configure(t, onStdio("up", self(t)))
+	a := arena{t, clients, old, make}
 	w := &ways{
-		directHTTP:  through(target, ""),
-		naiveHTTP:   through(start(t, role(t, "naive", self(t))).url(t), ""),
-		reverseHTTP: through(start(t, role(t, "reverse", target)).url(t), ""),
-		viaStdio:    through(gateway, "up__"),
-		viaHTTP:     through(gateway, "net__"),
-		directStdio: child(start(t, role(t, "upstream")), ""),
-		stdioStdio:  child(start(t, serve(config, store)), "up__"),
+		directHTTP:  a.http("direct HTTP", nil, url, ""),
+		naiveHTTP:   a.listening("naive SDK proxy", start(t, role(t, "naive", self(t))), ""),
+		reverseHTTP: a.listening(reverseProxy, start(t, role(t, "reverse", url)), ""),
+		viaStdio:    a.listening("HTTP → Drawbridge → stdio", serveHTTP(onStdio("up", self(t))), "up__"),
+		viaHTTP: a.listening("HTTP → Drawbridge → HTTP", serveHTTP(server{Name: "net", URL: url, Type: "http"}),
+			"net__"),
 	}
-	w.directHTTP.name, w.naiveHTTP.name, w.reverseHTTP.name = "direct HTTP", "naive SDK proxy", "byte reverse proxy"
-	w.viaStdio.name, w.viaHTTP.name = "HTTP → Drawbridge → stdio", "HTTP → Drawbridge → HTTP"
-	w.directStdio.name, w.stdioStdio.name = "direct stdio", "stdio → Drawbridge → stdio"
+	if clients > 1 {
+		return w
+	}
+	w.directStdio = a.child("direct stdio", start(t, role(t, "upstream")), "")
+	w.directStdio.p = nil
+	w.relayBytes = a.child(relayBytes, start(t, role(t, "relay", "bytes", self(t))), "")
+	w.relayInline = a.child(relayInline, start(t, role(t, "relay", "inline", self(t))), "")
+	w.relayHand = a.child(relayHands, start(t, role(t, "relay", "hands", self(t))), "")
+	w.stdioStdio = a.child("stdio → Drawbridge → stdio", start(t, serve(config, store)), "up__")
 	return w
 }
 
-func latency(t *testing.T) []line {
-	w := prepare(t, 1, small)
-	p50 := latencies(t, rounds(), calls(500), &w.directHTTP, &w.viaStdio, &w.naiveHTTP, &w.reverseHTTP, &w.viaHTTP,
-		&w.directStdio, &w.stdioStdio)
-	show := func(c contender) string { return fmt.Sprintf("%s %.0f µs", c.name, median(p50[c.name])) }
-	table := []line{
-		{
-			what: "64-byte call, HTTP → stdio ÷ direct HTTP", subject: show(w.viaStdio), control: show(w.directHTTP),
-			value: ratio(p50[w.viaStdio.name], p50[w.directHTTP.name]), bar: 1.5,
-		},
-		{
-			what: "64-byte call, HTTP → stdio ÷ naive proxy", subject: show(w.viaStdio), control: show(w.naiveHTTP),
-			value: ratio(p50[w.viaStdio.name], p50[w.naiveHTTP.name]), bar: 1,
-		},
-		{
-			what: "time added, HTTP → HTTP ÷ reverse proxy", subject: show(w.viaHTTP), control: show(w.reverseHTTP),
-			value: ratio(minus(p50[w.viaHTTP.name], p50[w.directHTTP.name]), minus(p50[w.reverseHTTP.name],
-				p50[w.directHTTP.name])), bar: 1.5,
-		},
-		{
-			what: "64-byte call, stdio → stdio ÷ direct stdio", subject: show(w.stdioStdio),
-			control: show(w.directStdio),
-			value:   ratio(p50[w.stdioStdio.name], p50[w.directStdio.name]), bar: 2,
-		},
-	}
-	return timed(table)
+// An arena opens clients on contenders, of the legacy generation if it is old.
+type arena struct {
+	t       testing.TB
+	clients int
+	old     bool
+	make    func(prefix string) request
 }
 
-func largeResult(t *testing.T) []line {
-	w := prepare(t, 1, func(prefix string) request { return large(prefix, 256<<10) })
-	p50 := latencies(t, rounds(), calls(50), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.reverseHTTP, &w.naiveHTTP)
-	show := func(c contender) string { return fmt.Sprintf("%s %.0f µs", c.name, median(p50[c.name])) }
-	var table []line
-	for _, way := range []contender{w.viaStdio, w.viaHTTP} {
-		table = append(table, line{
-			what: "256 KiB result ÷ direct HTTP", subject: show(way), control: show(w.directHTTP),
-			value: ratio(p50[way.name], p50[w.directHTTP.name]), bar: 1.5,
-		})
+func (a arena) request(prefix string) request {
+	if r := a.make(prefix); !a.old {
+		return r
 	}
-	return timed(table)
+	return a.make(prefix).legacy()
 }
 
-func throughput(t *testing.T) []line {
-	const callers = 32
-	w := prepare(t, callers, small)
-	perSecond := rates(t, rounds(), calls(2000), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.reverseHTTP, &w.naiveHTTP)
-	show := func(c contender) string { return fmt.Sprintf("%s %.0f/s", c.name, median(perSecond[c.name])) }
-	return timed([]line{
-		{
-			what: "calls a second, 32 callers, HTTP → stdio ÷ direct HTTP", subject: show(w.viaStdio),
-			control: show(w.directHTTP),
-			value:   ratio(perSecond[w.viaStdio.name], perSecond[w.directHTTP.name]), bar: 0.8, least: true,
-		},
-		// Where all processes share the processors, a second HTTP hop takes from the server's share: a proxy that only
-		// copies bytes stays below 0.8 of the direct rate too. So it is the control.
-		{
-			what: "calls a second, 32 callers, HTTP → HTTP ÷ reverse proxy", subject: show(w.viaHTTP),
-			control: show(w.reverseHTTP),
-			value:   ratio(perSecond[w.viaHTTP.name], perSecond[w.reverseHTTP.name]), bar: 0.8, least: true,
-		},
-	})
+func (a arena) listening(name string, p *benchProcess, prefix string) contender {
+	a.t.Helper()
+	return a.http(name, p, p.url(a.t), prefix)
 }
 
-func timed(table []line) []line {
-	for i := range table {
-		table[i].timed, table[i].format = true, "%.2f"
+func (a arena) http(name string, p *benchProcess, url, prefix string) contender {
+	a.t.Helper()
+	c := contender{name: name, request: a.request(prefix), p: p}
+	for range a.clients {
+		one := connect(a.t, url)
+		if a.old {
+			if err := one.open(); err != nil {
+				a.t.Fatalf("%s: %v", name, err)
+			}
+		}
+		c.clients = append(c.clients, one)
 	}
-	return table
+	mounted(a.t, c.clients[0], c.request)
+	return c
+}
+
+func (a arena) child(name string, p *benchProcess, prefix string) contender {
+	a.t.Helper()
+	one := &stdioClient{in: p.in, out: p.out}
+	if a.old {
+		if err := one.open(`{}`); err != nil {
+			a.t.Fatalf("%s: %v", name, err)
+		}
+	}
+	c := contender{name: name, clients: []client{one}, request: a.request(prefix), p: p}
+	mounted(a.t, one, c.request)
+	return c
 }

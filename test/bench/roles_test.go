@@ -22,7 +22,7 @@ import (
 )
 
 // upstream is a server made with the official SDK: on standard input and output, or with "http" over HTTP. It has the
-// tools echo, blob and ask, and with "tools=N" so many more; with "stateful" it speaks no other generation.
+// tools echo, blob, ask, hang and hung, and with "tools=N" so many more; with "stateful" it speaks no other generation.
 func upstream(args []string) error {
 	var options mcp.ServerOptions
 	if slices.Contains(args, "stateful") {
@@ -40,6 +40,11 @@ func upstream(args []string) error {
 		InputSchema: json.RawMessage(
 			`{"type":"object","properties":{"bytes":{"type":"integer"}},"required":["bytes"]}`),
 	}, blob)
+	var h hangman
+	for name, answer := range map[string]mcp.ToolHandler{"hang": h.hang, "hung": h.hung} {
+		server.AddTool(&mcp.Tool{Name: name, Description: "Never answers, or says how often it did not",
+			InputSchema: json.RawMessage(`{"type":"object"}`)}, answer)
+	}
 	door := "stdio"
 	for _, arg := range args {
 		number, more := strings.CutPrefix(arg, "tools=")

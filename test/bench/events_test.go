@@ -1,0 +1,79 @@
+//go:build bench
+
+package bench
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// answersSetting is the line of settings that bounds the memory of all answers in flight to 128 MiB, with its section,
+// or empty while there is none.
+const answersSetting = ""
+
+// eventAnswers is the memory for six answers of 400 MB that come at once as events of a server on HTTP. They may be
+// refused or passed on: the client reads what comes and keeps nothing.
+func eventAnswers(t *testing.T) []line {
+	const answers = 6
+	bytes, rest := 400<<20, 5*time.Second
+	if testing.Short() {
+		bytes, rest = 4<<20, time.Second
+	}
+	cmd := role(t, "byhand", "http")
+	config, store := configure(t, server{Name: "hand", URL: start(t, cmd).url(t), Type: "http"})
+	settle(t, config, answersSetting)
+	p := start(t, serve(config, store, "--http", "127.0.0.1:0"))
+	url := p.url(t)
+	warm := connect(t, url)
+	mounted(t, warm, toolCall("hand__markup", `{}`, "<b>"))
+	pid := p.cmd.Process.Pid
+	before := float64(status(t, pid, "VmRSS:")) / 1024
+	r := toolCall("hand__events", fmt.Sprintf(`{"bytes":%d}`, bytes), "")
+	var callers sync.WaitGroup
+	said := make([]string, answers)
+	for i := range said {
+		c := connect(t, url)
+		callers.Go(func() { said[i] = c.discard(r) })
+	}
+	callers.Wait()
+	peak := float64(status(t, pid, "VmHWM:"))/1024 - before
+	<-time.After(rest)
+	after := float64(status(t, pid, "VmRSS:"))/1024 - before
+	control := "budget of 128 MiB"
+	if answersSetting == "" {
+		control = "no such setting: the defaults"
+	}
+	t.Logf("answers: %q", said)
+	return []line{
+		{what: "six answers of 400 MB as events at once: most memory over idle", subject: fmt.Sprintf("idle %.0f MB",
+			before), control: control, value: peak, bar: 192, format: "%.0f MB"},
+		{what: "six answers of 400 MB as events at once: memory over idle 5 s later", subject: said[0], control: control,
+			value: after, bar: 20, format: "%.0f MB"},
+	}
+}
+
+// discard makes a call, reads the answer without keeping it, and returns what came.
+func (c *httpClient) discard(r request) string {
+	c.id++
+	c.body = fmt.Appendf(c.body[:0], `{"jsonrpc":"2.0","id":%s%s`, strconv.Itoa(c.id), r.body)
+	res, err := c.send(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	begin := make([]byte, 150)
+	n, _ := io.ReadFull(res.Body, begin) // an answer may be shorter
+	more, err := io.Copy(io.Discard, res.Body)
+	if err != nil {
+		return err.Error()
+	}
+	if res.StatusCode != http.StatusOK {
+		return res.Status
+	}
+	return fmt.Sprintf("%d bytes: %s", int64(n)+more, begin[:n])
+}
