@@ -18,7 +18,7 @@ CACHE_SUPERVISOR := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-supervisor
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python supervisor wasmtime wasmtime-bench build cross ci conform peers pictures hosts bench bench-smoke fuzz clean tokens encoder
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix python supervisor wasmtime wasmtime-bench build cross ci conform peers pictures hosts bench bench-against bench-smoke fuzz clean tokens encoder
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -113,13 +113,18 @@ $(HOSTS)/node_modules/.package-lock.json:
 hosts: $(HOSTS)/node_modules/.package-lock.json ## whole turns in Codex, Gemini CLI and opencode; 900 MB, kept in ~/.cache/drawbridge-hosts
 	HOSTS=$(HOSTS) $(GO) test -tags hosts -count=1 -timeout 10m -v ./test/hosts
 
-bench: ## the numbers, each beside its control, with bar and verdict
-	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$|^TestDeckNumbers$$' ./test/bench
+bench: ## the numbers, each beside its control, with bar and verdict: make bench [ROUNDS=15]
+	$(GO) test -tags bench -count=1 -timeout 60m -v -run '^TestNumbers$$|^TestDeckNumbers$$' ./test/bench $(if $(ROUNDS),-rounds $(ROUNDS))
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestForcedKills$$' ./test/attack
 	$(GO) test -tags bench -count=1 -timeout 10m -v -run '^TestKilled$$|^TestTimeOfATurn$$|^TestLargeResult$$' ./agent
 
+bench-against: ## the calls of bench through another gateway: make bench-against COMMAND='…' [URL=…] [TOOL='up__%s'] [MODERN=1]
+	@$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestAgainst$$' ./test/bench \
+		-against "$(if $(COMMAND),$$COMMAND,$$URL)" $(if $(COMMAND),-against-url "$$URL") -against-tool "$(if $(TOOL),$$TOOL,%s)" \
+		$(if $(MODERN),-against-modern)
+
 bench-smoke:
-	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$|^TestCallPath$$' ./test/bench
+	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$|^TestAgainst$$|^TestCallPath$$' ./test/bench
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@set -e; for pkg in $$($(GO) list ./...); do \

@@ -52,7 +52,7 @@ func eventAnswers(t *testing.T) []line {
 	return []line{
 		{what: "six answers of 400 MB as events at once: most memory over idle", subject: fmt.Sprintf("idle %.0f MB",
 			before), control: control, value: peak, bar: 192, format: "%.0f MB"},
-		{what: "six answers of 400 MB as events at once: memory over idle 5 s later", subject: said[0], control: control,
+		{what: "six answers of 400 MB as events at once: memory over idle 5 s later", subject: fmt.Sprintf("first answer: %.60s", said[0]), control: control,
 			value: after, bar: 20, format: "%.0f MB"},
 	}
 }
@@ -66,14 +66,16 @@ func (c *httpClient) discard(r request) string {
 		return err.Error()
 	}
 	defer res.Body.Close()
-	begin := make([]byte, 150)
+	begin := make([]byte, 400)
 	n, _ := io.ReadFull(res.Body, begin) // an answer may be shorter
 	more, err := io.Copy(io.Discard, res.Body)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err.Error()
-	}
-	if res.StatusCode != http.StatusOK {
+	case res.StatusCode != http.StatusOK:
 		return res.Status
+	case more == 0: // an error
+		return string(begin[:n])
 	}
-	return fmt.Sprintf("%d bytes: %s", int64(n)+more, begin[:n])
+	return fmt.Sprintf("%d MB", (int64(n)+more)>>20)
 }

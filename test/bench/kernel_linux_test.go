@@ -156,11 +156,12 @@ func countByStrace(strace string, pids []int, work func() error) (n float64, err
 		return 0, errNotTraced
 	}
 	for line := range strings.Lines(said.String()) {
-		if count, err := strconv.ParseFloat(strings.TrimSpace(line), 64); err == nil {
-			n = max(n, count) // the last line is the sum
+		if sum, ok := strings.CutSuffix(strings.TrimSpace(line), " total"); ok {
+			count, err := strconv.ParseFloat(strings.TrimSpace(sum), 64)
+			return count, errors.Join(failed, err)
 		}
 	}
-	return n, failed
+	return 0, errors.Join(failed, errors.New("strace printed no sum"))
 }
 
 // traced reports whether every thread has a tracer.

@@ -294,7 +294,7 @@ func (r readings) each(what string, direct *contender, all ...*contender) (table
 		l := r.ratio(what+", "+c.name+" ÷ "+direct.name, c, direct, 0)
 		l.least = false
 		if one := r.of(c); len(one.p99) > 0 {
-			l.subject += fmt.Sprintf(", 99 %% %.0f µs", median(one.p99))
+			l.subject += fmt.Sprintf(", p99 %.0f µs", median(one.p99))
 			l.control = fmt.Sprintf("added %.0f µs", median(minus(one.p50, r.of(direct).p50)))
 		}
 		table = append(table, l.info())
@@ -373,7 +373,7 @@ func (l line) verdict() string {
 }
 
 // heading names the columns of a table.
-const heading = "\trow\tDrawbridge\tcontrol\tvalue\tbar\tCPU µs\tsystem calls\t÷ reverse\t÷ bytes\t÷ inline\t÷ hand-offs\n"
+const heading = "\trow\tmeasured\tcontrol\tvalue\tbar\tCPU µs\tsystem calls\t÷ reverse\t÷ bytes\t÷ inline\t÷ hand-offs\n"
 
 // write adds the line to a table.
 func (l line) write(w io.Writer) {

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,12 +13,14 @@ import (
 	"text/tabwriter"
 )
 
+var roundsFlag = flag.Int("rounds", 15, "how many interleaved rounds are measured")
+
 // How much is measured; a short run is a smoke test of the measuring.
 func rounds() int {
 	if testing.Short() {
 		return 2
 	}
-	return 15
+	return *roundsFlag
 }
 
 func calls(full int) int {
