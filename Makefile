@@ -121,10 +121,10 @@ bench: ## the numbers, each beside its control, with bar and verdict: make bench
 bench-against: ## the calls of bench through another gateway: make bench-against COMMAND='…' [URL=…] [TOOL='up__%s'] [MODERN=1]
 	@$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestAgainst$$' ./test/bench \
 		-against "$(if $(COMMAND),$$COMMAND,$$URL)" $(if $(COMMAND),-against-url "$$URL") -against-tool "$(if $(TOOL),$$TOOL,%s)" \
-		$(if $(MODERN),-against-modern)
+		$(if $(MODERN),-against-modern) $(if $(ROUNDS),-rounds $(ROUNDS))
 
 bench-smoke:
-	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$|^TestAgainst$$|^TestCallPath$$' ./test/bench
+	$(GO) test -tags bench -count=1 -timeout 10m -v -short -run '^TestNumbers$$|^TestAgainst$$|^TestCallPath$$' ./test/bench
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@set -e; for pkg in $$($(GO) list ./...); do \

@@ -38,15 +38,30 @@ func TestAgainst(t *testing.T) {
 	if !strings.Contains(*againstTool, "%s") {
 		t.Fatalf("-against-tool %q does not say where the name of the tool is", *againstTool)
 	}
-	o := &other{t: t, command: command, url: address}
-	table := o.measure("64-byte call", small, 1, func(all []*contender) readings {
-		return latencies(t, rounds(), calls(500), all...)
-	})
-	table = append(table, o.measure("256 KiB result", func(prefix string) request { return large(prefix, 256<<10) }, 1,
-		func(all []*contender) readings { return latencies(t, rounds(), calls(50), all...) })...)
-	if address != "" {
-		table = append(table, o.measure(fmt.Sprintf("calls a second, %d callers", callers), small, callers,
-			func(all []*contender) readings { return rates(t, rounds(), max(calls(2000), 2*callers), all...) })...)
+	var table []line
+	for _, part := range []struct {
+		what    string
+		make    func(prefix string) request
+		clients int
+		run     func(testing.TB, []*contender) readings
+	}{
+		{"64-byte call", small, 1, func(t testing.TB, all []*contender) readings {
+			return latencies(t, rounds(), calls(500), all...)
+		}},
+		{"256 KiB result", func(prefix string) request { return large(prefix, 256<<10) }, 1,
+			func(t testing.TB, all []*contender) readings { return latencies(t, rounds(), calls(50), all...) }},
+		{fmt.Sprintf("calls a second, %d callers", callers), small, callers,
+			func(t testing.TB, all []*contender) readings {
+				return rates(t, rounds(), max(calls(2000), 2*callers), all...)
+			}},
+	} {
+		if address == "" && part.clients > 1 {
+			continue
+		}
+		t.Run(part.what, func(t *testing.T) { // what a part has started ends with it
+			o := &other{t: t, command: command, url: address}
+			table = append(table, o.measure(part.what, part.make, part.clients, part.run)...)
+		})
 	}
 	clients := "legacy"
 	if *againstModern {
@@ -63,7 +78,7 @@ type other struct {
 
 // measure compares all ways with direct calls. If the other gateway does not answer the calls it is left out.
 func (o *other) measure(what string, make func(string) request, clients int,
-	run func([]*contender) readings) (table []line) {
+	run func(testing.TB, []*contender) readings) (table []line) {
 	w := prepare(o.t, clients, !*againstModern, make)
 	direct, all := &w.directHTTP, []*contender{&w.directHTTP, &w.reverseHTTP, &w.viaStdio, &w.viaHTTP}
 	if o.url == "" {
@@ -76,7 +91,7 @@ func (o *other) measure(what string, make func(string) request, clients int,
 		return nil
 	}
 	all = append(all, &subject)
-	r := run(all)
+	r := run(o.t, all)
 	table = r.each(what, direct, all...)
 	for _, c := range all {
 		if c != &w.viaStdio && c != &w.viaHTTP && c != &w.stdioStdio && (c != &subject || c.p == nil) {
@@ -153,7 +168,11 @@ func (o *other) connect(p *benchProcess) (client, error) {
 	var c *httpClient
 	var err error
 	until(time.Minute, func() bool {
-		if c, err = dial(o.url); err == nil && !*againstModern {
+		if c, err = dial(o.url); err != nil {
+			return false
+		}
+		c.redials = true
+		if !*againstModern {
 			if err = c.open(); err != nil {
 				c.Close()
 			}

@@ -105,6 +105,7 @@ type httpClient struct {
 	session    string // of a legacy session
 	legacy     bool
 	begun      bool // initialize was answered
+	redials    bool
 	id         int
 	body, out  []byte
 	answer     bytes.Buffer
@@ -161,8 +162,23 @@ func (c *httpClient) send(r request) (*http.Response, error) {
 	return c.head(c.out)
 }
 
-// head writes a request and reads the head of its answer.
+// head writes a request and reads the head of its answer. Some servers close a connection that was idle for seconds:
+// a client that redials then sends the request on another one.
 func (c *httpClient) head(out []byte) (*http.Response, error) {
+	res, err := c.headOnce(out)
+	if err == nil || !c.redials {
+		return res, err
+	}
+	conn, failed := net.Dial("tcp", c.host)
+	if failed != nil {
+		return nil, errors.Join(err, failed)
+	}
+	c.Close()
+	c.Conn, c.in = conn, bufio.NewReaderSize(conn, 64<<10)
+	return c.headOnce(out)
+}
+
+func (c *httpClient) headOnce(out []byte) (*http.Response, error) {
 	if _, err := c.Write(out); err != nil {
 		return nil, err
 	}

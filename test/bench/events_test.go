@@ -20,9 +20,9 @@ const answersSetting = ""
 // refused or passed on: the client reads what comes and keeps nothing.
 func eventAnswers(t *testing.T) []line {
 	const answers = 6
-	bytes, rest := 400<<20, 5*time.Second
+	bytes := 400 << 20
 	if testing.Short() {
-		bytes, rest = 4<<20, time.Second
+		bytes = 4 << 20
 	}
 	cmd := role(t, "byhand", "http")
 	config, store := configure(t, server{Name: "hand", URL: start(t, cmd).url(t), Type: "http"})
@@ -42,7 +42,7 @@ func eventAnswers(t *testing.T) []line {
 	}
 	callers.Wait()
 	peak := float64(status(t, pid, "VmHWM:"))/1024 - before
-	<-time.After(rest)
+	rest(5 * time.Second)
 	after := float64(status(t, pid, "VmRSS:"))/1024 - before
 	control := "budget of 128 MiB"
 	if answersSetting == "" {

@@ -106,7 +106,7 @@ func ownMemory(t *testing.T, rows []server, dead bool) (m memory, servers int) {
 	} else if listed, err := whole(c, len(rows)); err != nil || listed < len(rows) {
 		t.Fatalf("%d of %d servers are listed, %v", listed, len(rows), err)
 	}
-	<-time.After(2 * time.Second)
+	rest(2 * time.Second)
 	own, of := family(p.cmd.Process.Pid)
 	if len(of) < len(rows) {
 		t.Errorf("%d of %d servers run", len(of), len(rows))

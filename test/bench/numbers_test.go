@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+	"time"
 )
 
 var roundsFlag = flag.Int("rounds", 15, "how many interleaved rounds are measured")
@@ -28,6 +29,14 @@ func calls(full int) int {
 		return max(full/20, min(full, 5))
 	}
 	return full
+}
+
+// rest waits so long before something is measured that processes are to come to rest.
+func rest(d time.Duration) {
+	if testing.Short() {
+		d /= 5
+	}
+	<-time.After(d)
 }
 
 // TestNumbers prints the table, and fails where a bar of old is missed. A bar that is new is printed only, until it is
