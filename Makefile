@@ -124,7 +124,7 @@ bench-against: ## the calls of bench through another gateway: make bench-against
 		$(if $(MODERN),-against-modern) $(if $(ROUNDS),-rounds $(ROUNDS))
 
 bench-smoke:
-	$(GO) test -tags bench -count=1 -timeout 10m -v -short -run '^TestNumbers$$|^TestAgainst$$|^TestCallPath$$' ./test/bench
+	$(GO) test -tags bench -count=1 -timeout 10m -v -short -run '^Test(Controls|Family|Differences|Ratio|Numbers|Against|CallPath)$$' ./test/bench
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
