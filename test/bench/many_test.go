@@ -108,7 +108,7 @@ func ownMemory(t *testing.T, rows []server, dead bool) (m memory, servers int) {
 	}
 	rest(2 * time.Second)
 	own, of := family(p.cmd.Process.Pid)
-	if len(of) < len(rows) {
+	if !dead && len(of) < len(rows) { // of those that never answer some are stopped in between
 		t.Errorf("%d of %d servers run", len(of), len(rows))
 	}
 	return memoryOf(own), len(of)
