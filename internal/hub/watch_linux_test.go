@@ -84,8 +84,8 @@ func do(t *testing.T, errs ...error) {
 	}
 }
 
-// TestWritesToOtherFilesWakeNobody writes to a file beside the configuration. No read of the watcher returns.
-func TestWritesToOtherFilesWakeNobody(t *testing.T) {
+// TestWritesToOtherFilesDoNotWake writes to a file beside the configuration. No read of the watcher returns.
+func TestWritesToOtherFilesDoNotWake(t *testing.T) {
 	dir := t.TempDir()
 	ours, other := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "build.log")
 	write(t, ours, "{}")

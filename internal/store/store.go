@@ -162,8 +162,8 @@ func (db *DB) inTransaction(ctx context.Context, step string, work func(tx *sql.
 	return db.inTransactionOn(ctx, db.writer, step, work)
 }
 
-// inCounterTransaction is like inTransaction, but for counters that change at each call, and for facts that Drawbridge
-// finds again by itself, such as the listings of servers. On a SQLite file it does not wait for the disk. So the change
+// inCounterTransaction is like inTransaction, but for counters that change at each call, and for data that the next
+// listing of a server restores. On a SQLite file it does not wait for the disk. So the change
 // survives the end of this process, but a power failure may lose it, if no later transaction waited for the disk.
 func (db *DB) inCounterTransaction(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
 	if db.counters != db.writer {

@@ -67,11 +67,11 @@ type sessionOpening struct {
 	// fault is set.
 	listed chan struct{}
 	fault  error
-	// urgent is closed when somebody waits for the opening. Then it does not wait in the startGate.
+	// urgent is closed when a caller waits for the opening. Then it does not wait in the startGate.
 	urgent chan struct{}
 }
 
-// markUrgentLocked makes an opening urgent: somebody waits for it.
+// markUrgentLocked makes an opening urgent: a caller waits for it.
 func (o *sessionOpening) markUrgentLocked() {
 	if !isClosed(o.urgent) {
 		close(o.urgent)

@@ -20,7 +20,7 @@ const (
 	callPriority = 500 * time.Millisecond
 )
 
-// A startGate delays the starts of servers that nobody waits for, so that they do not take the processors from each
+// A startGate delays the starts of servers for which no caller waits, so that they do not take the processors from each
 // other and from the calls. Servers that failed before start after the others. Its methods may be called from several
 // goroutines.
 type startGate struct {
@@ -41,7 +41,7 @@ func newStartGate() *startGate {
 }
 
 // acquire waits until a server may start. It returns at once if ctx has ended or urgent is closed, also during the wait:
-// then somebody waits for the server. release must be called when the start has ended.
+// then a caller waits for the server. release must be called when the start has ended.
 func (g *startGate) acquire(ctx context.Context, urgent <-chan struct{}, late bool) (release func()) {
 	if isClosed(urgent) {
 		return func() {}
