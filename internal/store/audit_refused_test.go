@@ -40,7 +40,7 @@ func TestAStoreThatCannotBeWrittenRefusesCalls(t *testing.T) {
 // refuseRecords has the database take no records of calls, as where the role may only read.
 func refuseRecords(t *testing.T, location string) {
 	t.Helper()
-	refuseWrites(t, location, "audit")
+	refuseWrites(t, location, "audit_blocks")
 }
 
 // refuseWrites has the database take nothing into a table.
