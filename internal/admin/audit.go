@@ -234,3 +234,11 @@ func decodeAuditRecord(r ledger.Record) (audit.Record, error) {
 func isOpenCall(r audit.Record) bool {
 	return (r.Kind == audit.Call || r.Kind == audit.AdminAction) && r.Outcome == ""
 }
+
+// FurtherChain returns the name of a record's hash chain, or an empty string for the first chain.
+func FurtherChain(r ledger.Record) string {
+	if r.Stream == store.AuditStream {
+		return ""
+	}
+	return r.Stream
+}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
-	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/spf13/cobra"
 )
 
@@ -65,7 +63,7 @@ func (d AuditCommands) showCommand() *cobra.Command {
 				}
 				rows := make([]storedRecordJSON, 0, len(records))
 				for _, r := range records {
-					rows = append(rows, storedRecordJSON{Chain: furtherChain(r), Seq: r.Seq, Stored: r.At, Record: r.Body})
+					rows = append(rows, storedRecordJSON{Chain: admin.FurtherChain(r), Seq: r.Seq, Stored: r.At, Record: r.Body})
 				}
 				return PrintJSON(d.Out, rows)
 			})
@@ -111,7 +109,7 @@ lines suffice to check the chain without the store.`,
 					if err != nil {
 						return err
 					}
-					row := storedRecordJSON{furtherChain(r), r.Seq, r.At, r.Kind, r.Key, hex.EncodeToString(r.Prev[:]),
+					row := storedRecordJSON{admin.FurtherChain(r), r.Seq, r.At, r.Kind, r.Key, hex.EncodeToString(r.Prev[:]),
 						hex.EncodeToString(r.Hash[:]), r.Body}
 					if err := export(row); err != nil {
 						return err
@@ -125,14 +123,6 @@ lines suffice to check the chain without the store.`,
 		"only what was stored since that `TIME`: 14:02, \"2006-01-02 15:04\", or an age such as 2h")
 	cmd.Flags().StringVar(&format, "format", "jsonl", "output `FORMAT`; only jsonl exists")
 	return cmd
-}
-
-// furtherChain returns the name of a record's hash chain, or an empty string for the first chain.
-func furtherChain(r ledger.Record) string {
-	if r.Stream == store.AuditStream {
-		return ""
-	}
-	return r.Stream
 }
 
 // packNotice is the number of records of an earlier release from which pack prints its progress.
