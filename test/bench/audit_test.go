@@ -21,10 +21,6 @@ const auditOff = "[audit]\nenabled = false\n"
 // auditRecords is how many records of calls the audit keeps by default.
 const auditRecords = 1_000_000
 
-// auditBytesSetting is the setting of [audit] that bounds the record in bytes, or empty while there is none. Its default
-// is read from the reference of the settings.
-const auditBytesSetting = ""
-
 // auditCosts is what the record costs a call: processor time, on minus off in interleaved rounds, and bytes that are
 // written.
 func auditCosts(t *testing.T) []line {
@@ -158,18 +154,16 @@ func auditSize(t *testing.T) []line {
 	p.stop() // all records are in the store
 	records := auditedRecords(t, config, store)
 	kept := float64(size(t, filepath.Dir(store))) / float64(records)
-	total, limit := kept*auditRecords, "keep_records only"
-	if bound := auditBytes(t); bound > 0 {
-		total, limit = min(total, bound), fmt.Sprintf("%s = %.0f", auditBytesSetting, bound)
-	}
+	bound := auditBytes(t)
+	total := min(kept*auditRecords, bound)
 	return []line{{
 		what:    "audit store at the default limits, 100 kB of arguments a call",
-		subject: fmt.Sprintf("%.2f kB a record in %d records", kept/1000, records), control: limit, value: total / 1e9,
+		subject: fmt.Sprintf("%.2f kB a record in %d records", kept/1000, records), control: fmt.Sprintf("keep_bytes = %.0f", bound), value: total / 1e9,
 		bar: 1, format: "%.2f GB",
 	}}
 }
 
-// auditBytes is the default of the setting that bounds the record in bytes, or zero.
+// auditBytes is the default of the setting that bounds the record in bytes.
 func auditBytes(t *testing.T) float64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
@@ -178,10 +172,10 @@ func auditBytes(t *testing.T) float64 {
 	}
 	_, section, _ := strings.Cut(string(text), "\n### [audit]\n")
 	section, _, _ = strings.Cut(section, "\n### ")
-	row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(auditBytesSetting) + "` \\|[^|]*\\| *(\\d+) *\\|")
+	row := regexp.MustCompile("(?m)^\\| `keep_bytes` \\|[^|]*\\| *(\\d+) *\\|")
 	found := row.FindStringSubmatch(section)
-	if auditBytesSetting == "" || found == nil {
-		return 0
+	if found == nil {
+		t.Fatal("docs/configuration.md has no keep_bytes")
 	}
 	bound, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// answersSetting is the line of settings that bounds the memory of all answers in flight to 128 MiB, with its section,
-// or empty while there is none.
-const answersSetting = ""
+// answersSetting bounds the memory of all answers in flight to 128 MiB.
+const answersSetting = "[mcp]\nanswers_in_flight = 134217728\n"
 
 // eventAnswers is the memory for six answers of 400 MB that come at once as events of a server on HTTP. They may be
 // refused or passed on: the client reads what comes and keeps nothing.
@@ -44,10 +43,7 @@ func eventAnswers(t *testing.T) []line {
 	peak := float64(status(t, pid, "VmHWM:"))/1024 - before
 	rest(5 * time.Second)
 	after := float64(status(t, pid, "VmRSS:"))/1024 - before
-	control := "budget of 128 MiB"
-	if answersSetting == "" {
-		control = "no such setting: the defaults"
-	}
+	const control = "budget of 128 MiB"
 	t.Logf("answers: %q", said)
 	return []line{
 		{what: "six answers of 400 MB as events at once: most memory over idle", subject: fmt.Sprintf("idle %.0f MB",

@@ -102,8 +102,6 @@ func play(role string, args []string) error {
 		return fill(args)
 	case "reverse":
 		return reverse(args[0])
-	case "flood":
-		return flood()
 	case "naive":
 		return naive(args)
 	case "gateway":

@@ -72,7 +72,6 @@ func TestNumbers(t *testing.T) {
 		{"fidelity", fidelity},
 		{"LD-7 hostile", hostile},
 		{"LD-8 leaks", leaks},
-		{"weight", weight},
 	}
 	var table []line
 	finished := 0
