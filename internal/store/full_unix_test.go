@@ -24,7 +24,7 @@ import (
 const fullName = "store-full"
 
 // noRoom is what one file of such a process may become, in bytes.
-const noRoom = 256 << 10
+const noRoom = 512 << 10
 
 // canLimitFiles reports whether limitFiles works on this system.
 const canLimitFiles = true
