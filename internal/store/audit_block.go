@@ -145,12 +145,15 @@ func (c *blockCodec) decodeInto(to *blockBuffer, body []byte) ([]blockRecord, er
 	return to.records, err
 }
 
+// auditDecoders is how many blocks are unpacked at the same time.
+const auditDecoders = 4
+
 func (c *blockCodec) zstdDecoder() (*zstd.Decoder, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var err error
 	if c.decoder == nil {
-		c.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxBlock))
+		c.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(auditDecoders), zstd.WithDecoderMaxMemory(maxBlock))
 	}
 	return c.decoder, err
 }

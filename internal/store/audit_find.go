@@ -6,10 +6,12 @@ import (
 	"database/sql"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"golang.org/x/sync/errgroup"
 )
 
 // An AuditFilter selects records of the audit. The zero value selects all.
@@ -39,22 +41,35 @@ func (db *DB) FindAudit(ctx context.Context, f AuditFilter) ([]audit.Record, err
 	if err != nil {
 		return nil, db.fault(step, err)
 	}
-	var all []audit.Record
-	var resolve []string
-	var buffer blockBuffer
-	for part := range slices.Chunk(places, chunkBlocks) {
-		if err := db.eachBlock(ctx, part, func(b storedBlock) error {
-			found, late, err := db.findInBlock(&buffer, b, f)
-			all, resolve = append(all, found...), append(resolve, late...)
-			return err
-		}); err != nil {
-			return nil, db.fault(step, err)
-		}
+	all, resolve, err := db.findInBlocks(ctx, places, f)
+	if err != nil {
+		return nil, db.fault(step, err)
 	}
 	if all, err = db.resolveCalls(ctx, all, resolve); err != nil {
 		return nil, db.fault(step, err)
 	}
 	return all, nil
+}
+
+// findInBlocks returns what findInBlock returns for each of the named blocks. It unpacks several at the same time.
+func (db *DB) findInBlocks(ctx context.Context, places []blockPlace, f AuditFilter) (all []audit.Record, late []string, err error) {
+	var mu sync.Mutex
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(auditDecoders)
+	for part := range slices.Chunk(places, chunkBlocks) {
+		work.Go(func() error {
+			var buffer blockBuffer
+			return db.eachBlock(ctx, part, func(b storedBlock) error {
+				found, unfinished, err := db.findInBlock(&buffer, b, f)
+				mu.Lock()
+				defer mu.Unlock()
+				all, late = append(all, found...), append(late, unfinished...)
+				return err
+			})
+		})
+	}
+	err = work.Wait()
+	return all, late, err
 }
 
 // scanAudit returns all records since a time.
