@@ -95,6 +95,7 @@ type AnswerBudget struct {
 	lastUse    time.Time
 	trim       *time.Timer
 	trims      int
+	closed     bool
 }
 
 // NewAnswerBudget returns a budget of limit bytes; 0 means DefaultAnswersInFlight.
@@ -103,6 +104,19 @@ func NewAnswerBudget(limit int64) *AnswerBudget {
 		limit = DefaultAnswersInFlight
 	}
 	return &AnswerBudget{limit: limit, changed: make(chan struct{})}
+}
+
+// Close drops the memory that no answer uses. It must be called when no more answers are read.
+func (b *AnswerBudget) Close() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed, b.free = true, nil
+	if b.trim != nil && b.trim.Stop() {
+		b.trim = nil
+	}
 }
 
 // Held returns how many bytes of large answers are in memory.
@@ -207,7 +221,7 @@ func (b *AnswerBudget) noteUse(a *AnswerBuffer, n int) {
 	}
 	a.held += int64(n)
 	b.lastUse, b.trims = time.Now(), 0
-	if b.trim == nil {
+	if b.trim == nil && !b.closed {
 		b.trim = time.AfterFunc(trimAfter, b.returnMemory)
 	}
 }
@@ -290,7 +304,7 @@ func (b *AnswerBudget) dropLastIfStuck(a *AnswerBuffer, n int) {
 // would keep it for minutes.
 func (b *AnswerBudget) returnMemory() {
 	b.mu.Lock()
-	if left := trimAfter - time.Since(b.lastUse); left > 0 || len(b.reading) > 0 {
+	if left := trimAfter - time.Since(b.lastUse); !b.closed && (left > 0 || len(b.reading) > 0) {
 		b.trim.Reset(max(left, trimAfter/2))
 		b.mu.Unlock()
 		return
@@ -303,7 +317,7 @@ func (b *AnswerBudget) returnMemory() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.trims++; worth && b.held >= trimFrom && b.trims < maxTrims { // a client may still read the answers
+	if b.trims++; worth && !b.closed && b.held >= trimFrom && b.trims < maxTrims { // a client may still read the answers
 		b.trim.Reset(trimAfter << b.trims)
 		return
 	}

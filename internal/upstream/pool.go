@@ -97,6 +97,7 @@ func (p *Pool) shutDown() {
 		e.shutDown()
 	}
 	p.work.Wait()
+	p.o.Answers.Close()
 }
 
 // startWorker runs work in a goroutine that Run waits for. If Run is not running, it returns false and does not run

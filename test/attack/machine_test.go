@@ -14,9 +14,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
@@ -140,16 +142,17 @@ func limit(t *testing.T, bytes int64) {
 	}
 }
 
-// TestNoMoreRoom has the disk be full, so to say: a call whose intent cannot be recorded is not sent, one whose
-// outcome cannot be is said to be of unknown outcome, and when there is room again all is as before.
+// TestNoMoreRoom has the disk be full, so to say: a call whose intent cannot be recorded is not sent. The outcome of a
+// short call has room beside its intent. One of a long call, whose intent is in the store by then, needs room of its own:
+// without it the call is said to be of unknown outcome. When there is room again all is as before.
 func TestNoMoreRoom(t *testing.T) {
 	if !alone(t) {
 		return
 	}
 	signal.Ignore(syscall.SIGXFSZ) // to write more is an error then
-	store := filepath.Join(t.TempDir(), "store.db")
+	location := filepath.Join(t.TempDir(), "store.db")
 	longest := func() (size int64) {
-		all, err := filepath.Glob(filepath.Join(store+"-audit", "*.spool"))
+		all, err := filepath.Glob(filepath.Join(location+"-audit", "*.spool"))
 		if err != nil || len(all) == 0 {
 			t.Fatal(all, err)
 		}
@@ -160,12 +163,20 @@ func TestNoMoreRoom(t *testing.T) {
 		}
 		return size
 	}
-	up := mcptest.NewServer(t, mcptest.Tool{Name: "safe"}, mcptest.Tool{Name: "last", Answer: func(_ context.Context,
-		c *mcptest.ServerCall) (json.RawMessage, error) {
+	full := func(c *mcptest.ServerCall) (json.RawMessage, error) {
 		limit(t, longest())
 		return c.Text("done"), nil
-	}})
-	h := openWith(t, gateway.Config{Store: store, Servers: serversOf(up.Stdio("up"))})
+	}
+	up := mcptest.NewServer(t, mcptest.Tool{Name: "safe"},
+		mcptest.Tool{Name: "short", Answer: func(_ context.Context, c *mcptest.ServerCall) (json.RawMessage, error) {
+			return full(c)
+		}},
+		mcptest.Tool{Name: "long", Answer: func(ctx context.Context, c *mcptest.ServerCall) (json.RawMessage, error) {
+			limit(t, -1)
+			waitForRecord(ctx, t, location, "up__long")
+			return full(c)
+		}})
+	h := openWith(t, gateway.Config{Store: location, Servers: serversOf(up.Stdio("up"))})
 	h.MountNew(t.Context())
 	const little = 64 << 10 // no room is made ahead then, so that the file ends where its records do
 	limit(t, little)
@@ -184,7 +195,11 @@ func TestNoMoreRoom(t *testing.T) {
 	if now := len(callsAfter(up, 0)); now != calls {
 		t.Errorf("the server hears %d calls more", now-calls)
 	}
-	result, err := h.call(t.Context(), `{"name":"up__last"}`)
+	if result, err := h.call(t.Context(), `{"name":"up__short"}`); err != nil || !strings.Contains(result, "done") {
+		t.Errorf("a short call when there is no more room: %s, %v", result, err)
+	}
+	limit(t, little)
+	result, err := h.call(t.Context(), `{"name":"up__long"}`)
 	limit(t, -1)
 	if f := drawbridge.AsFault(err); err == nil || !f.Ambiguous || result != "" {
 		t.Errorf("a call without room for its outcome: %s, %v", result, err)
@@ -192,6 +207,24 @@ func TestNoMoreRoom(t *testing.T) {
 	if result, err := h.call(t.Context(), `{"name":"up__safe"}`); err != nil {
 		t.Errorf("afterwards: %s, %v", result, err)
 	}
+}
+
+// waitForRecord waits until a store has the intent of a call of a tool.
+func waitForRecord(ctx context.Context, t *testing.T, location, card string) {
+	db, err := store.Open(ctx, location, store.Options{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer db.Close()
+	eventually(t, "the store has no record of "+card, func() bool {
+		for r, err := range db.AuditRecords(ctx, time.Time{}) {
+			if err == nil && strings.Contains(string(r.Body), card) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // TestReadOnlyHome has a home in which nothing can be made: what must be kept has no place, and that is said with what
