@@ -255,8 +255,8 @@ func (t *HTTPTransport) takeExpired(now time.Time) (expired []*keptConn) {
 			continue
 		}
 		expired = append(expired, conns[:n]...)
-		t.idle[at] = slices.Delete(conns, 0, n)
 		next = min(next, t.idleTimeout-now.Sub(conns[n].idleSince))
+		t.idle[at] = slices.Delete(conns, 0, n)
 	}
 	if len(t.idle) > 0 {
 		t.expiry = time.AfterFunc(next, t.closeExpired)
