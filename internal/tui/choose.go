@@ -112,10 +112,13 @@ func (m *model) askForMore() {
 // takeMore takes the commands that may change, and offers them if commands are being chosen.
 func (m *model) takeMore(commands []Command) {
 	m.asking, m.more = false, commands
-	if m.palette || strings.HasPrefix(string(m.input.text), "/") && (m.chooser == nil || m.chooser.at == 0) {
+	if m.palette || isCommandName(string(m.input.text)) && (m.chooser == nil || m.chooser.at == 0) {
 		m.suggest()
 	}
 }
+
+// isCommandName reports whether an input is the beginning of a command, without arguments.
+func isCommandName(text string) bool { return strings.HasPrefix(text, "/") && !strings.ContainsAny(text, " \n") }
 
 // suggest offers what the input may become.
 func (m *model) suggest() {
@@ -124,7 +127,7 @@ func (m *model) suggest() {
 	switch {
 	case m.palette:
 		m.chooser = &chooser{choices: m.commandChoices(text, true)}
-	case strings.HasPrefix(text, "/") && !strings.ContainsAny(text, " \n"):
+	case isCommandName(text):
 		if text == "/" {
 			m.askForMore()
 		}

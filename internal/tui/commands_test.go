@@ -189,6 +189,26 @@ func TestMoreCommands(t *testing.T) {
 	x.shows("unknown command: /docs:other")
 }
 
+// TestLateCommandsKeepArguments completes an argument before the commands that come later are there: these do not close
+// the list of arguments.
+func TestLateCommandsKeepArguments(t *testing.T) {
+	arrive := make(chan struct{})
+	x := open(t, 100, 40, Options{Session: newSession(t, &script{}, nil),
+		Commands: []Command{{Name: "login", Usage: "[provider]", Run: func(context.Context, string) (Output, error) { return Output{}, nil },
+			Complete: func(context.Context, string) []string { return []string{"anthropic"} }}},
+		MoreCommands: func(context.Context) []Command {
+			<-arrive
+			return []Command{{Name: "docs:review", Run: func(context.Context, string) (Output, error) { return Output{}, nil }}}
+		}})
+	x.press("/login an\t")
+	x.shows("> anthropic")
+	close(arrive)
+	x.press("\x1b[B") // the list is still there: the key moves in it
+	x.shows("> anthropic")
+	x.press("\x15/docs")
+	x.shows("/docs:review")
+}
+
 // TestLeftSession tells which session was left.
 func TestLeftSession(t *testing.T) {
 	proceed := make(chan struct{})
