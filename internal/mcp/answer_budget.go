@@ -24,6 +24,8 @@ const (
 	uncountedAnswer = 64 << 10
 	// answerChunk is the size of the parts in which an answer of unknown length is kept while it is read.
 	answerChunk = 256 << 10
+	// maxFree is how many parts without an answer are kept for the next ones: 16 MiB.
+	maxFree = 64
 	// collectEvery is the pause between two garbage collections for an answer that waits. It doubles up to
 	// collectSeldom.
 	collectEvery, collectSeldom = 20 * time.Millisecond, time.Second
@@ -249,7 +251,7 @@ func (b *AnswerBudget) end(a *AnswerBuffer, chunks [][]byte) {
 	}
 	a.held, a.evicted = 0, false
 	b.reading = slices.DeleteFunc(b.reading, func(other *AnswerBuffer) bool { return other == a })
-	b.free = append(b.free, chunks...)
+	b.free = append(b.free, chunks[:min(len(chunks), maxFree-min(len(b.free), maxFree))]...)
 	b.wake()
 }
 
