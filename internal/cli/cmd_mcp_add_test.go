@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,12 +48,32 @@ func atTerminalWith(t *testing.T, dir string, env []string, args ...string) *ter
 			t.Fatal(err)
 		}
 	}
+	server := linkProgram(t, self, filepath.Join(dir, "bin"))
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Args = append([]string{"drawbridge"}, args...)
 	cmd.Dir = project
-	cmd.Env = append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "SELF=" + self, "GORACE=" + quickExit,
+	path := filepath.Dir(server) + string(filepath.ListSeparator) + os.Getenv("PATH")
+	cmd.Env = append([]string{"HOME=" + home, "PATH=" + path, "TERM=xterm", "SELF=" + server, "GORACE=" + quickExit,
 		"DRAWBRIDGE_KEYCHAIN=off"}, env...)
 	return start(t, dir, cmd)
+}
+
+// linkProgram returns a name for a program in a directory, which it makes. A confined server may run programs in the
+// directories of PATH, and not where the test's own program is.
+func linkProgram(t *testing.T, program, dir string) string {
+	t.Helper()
+	link := filepath.Join(dir, "server")
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Link(program, link)); err == nil || errors.Is(err, fs.ErrExist) {
+		return link
+	}
+	content, err := os.ReadFile(program) // the directory is on another file system
+	if err == nil {
+		err = os.WriteFile(link, content, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return link
 }
 
 // start starts a program at a terminal.
