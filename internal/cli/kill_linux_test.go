@@ -33,6 +33,7 @@ func TestSIGKILLLeavesNothing(t *testing.T) {
 	text := fmt.Sprintf(`{"servers":{
 		"every": {"command": %[1]q, "env": {"MCPTEST_SERVER": "everything"}},
 		"forks": {"command": %[1]q, "args": [%[2]q], "env": {"MCPTEST_SERVER": "forks"}},
+		"kills": {"command": "sh", "args": ["-c", "setsid sleep 600 & kill -9 $PPID; exec sleep 600"]},
 		"stays": {"command": %[1]q, "env": {"MCPTEST_SERVER": "ignore-stdin"}},
 		"hangs": {"command": %[1]q, "env": {"MCPTEST_SERVER": "hang"}},
 		"shell": {"command": "sh", "args": ["-c", "setsid sleep 600 & setsid sh -c 'sleep 600 & sleep 600' & exec sleep 600"]}}}`,
@@ -96,6 +97,11 @@ func killOne(config, store string, round int) error {
 		return err
 	}
 	_ = cmd.Wait() // it was killed
+	return awaitNoChildren()
+}
+
+// awaitNoChildren waits until this process has no child, its own or one that it inherited, and fails if that takes long.
+func awaitNoChildren() error {
 	orphans := make(chan error, 1)
 	go func() { orphans <- reapAll() }()
 	select {

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 			os.Exit(code)
 		},
 		"outlive": outlive,
+		"storm":   storm,
 		"idp":     func() { os.Exit(oauthtest.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
