@@ -118,7 +118,9 @@ func (m *model) takeMore(commands []Command) {
 }
 
 // isCommandName reports whether an input is the beginning of a command, without arguments.
-func isCommandName(text string) bool { return strings.HasPrefix(text, "/") && !strings.ContainsAny(text, " \n") }
+func isCommandName(text string) bool {
+	return strings.HasPrefix(text, "/") && !strings.ContainsAny(text, " \n")
+}
 
 // suggest offers what the input may become.
 func (m *model) suggest() {

@@ -127,10 +127,18 @@ func reverse(target string) error {
 	to.Path = ""
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 128
-	return serveHTTP(&httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
-	})
+	}
+	return serveHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Otherwise the body of the request ends when the answer begins, and a quick answer breaks off.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
 }
 
 // naive is the proxy that the SDK suggests: its client on the upstream command, its server in front, values decoded and
