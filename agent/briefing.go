@@ -193,7 +193,7 @@ func (s *Session) modeNotice() []drawbridge.MessagePart {
 		return nil
 	}
 	s.told = s.settings.Mode
-	return []drawbridge.MessagePart{{Text: "[" + modeText(s.settings.Mode) + "]"}}
+	return []drawbridge.MessagePart{{Text: "[" + modeText(s.settings.Mode) + "]", Typed: new(string)}}
 }
 
 // modeText says what a permission mode means for the model.

@@ -165,8 +165,25 @@ func (c *conversation) refuse(ctx context.Context, call drawbridge.ToolCall, tex
 	return nil
 }
 
+// tellPrompt tells the tools what the person has typed, at first also in earlier runs of the session. The objective of a
+// sub-agent is not typed by a person.
+func (c *conversation) tellPrompt(ctx context.Context, parts []drawbridge.MessagePart) error {
+	receiver, ok := c.s.o.Tools.(PromptReceiver)
+	if c.path != "" || !ok {
+		return nil
+	}
+	c.s.mu.Lock()
+	parts = append(c.s.earlier, parts...)
+	c.s.earlier = nil
+	c.s.mu.Unlock()
+	return receiver.Prompted(ctx, c.identity(), parts)
+}
+
 // addPrompt records a message of the person.
 func (c *conversation) addPrompt(ctx context.Context, parts []drawbridge.MessagePart) error {
+	if err := c.tellPrompt(ctx, parts); err != nil {
+		return err
+	}
 	message := drawbridge.Message{Role: drawbridge.UserRole, Parts: parts}
 	if _, err := c.append(ctx, Entry{Kind: PromptEntry, Message: &message}); err != nil {
 		return err

@@ -45,6 +45,13 @@ type Tools interface {
 	Answer(ctx context.Context, a Answer) error
 }
 
+// A PromptReceiver is implemented by Tools that follow where the values of calls come from.
+type PromptReceiver interface {
+	// Prompted is called with each message of the person before the model gets it, and with the earlier ones of a session
+	// that is continued.
+	Prompted(ctx context.Context, who Identity, parts []drawbridge.MessagePart) error
+}
+
 // An Identity says who calls a tool. Rights only narrow: a sub-agent has at most the rights of its parent.
 type Identity struct {
 	// Session is the ID of the session. Agent is the path of the sub-agent in it, such as "1/2"; it is empty for the

@@ -24,6 +24,9 @@ func (s *Session) resume(ctx context.Context) error {
 	s.root.head, s.root.known, s.root.children = r.last[""], r.known, r.children
 	for _, e := range path {
 		s.root.follow(e)
+		if e.Kind == PromptEntry && e.Message != nil {
+			s.earlier = append(s.earlier, e.Message.Parts...)
+		}
 	}
 	s.used, s.cost = r.used, r.cost
 	for _, change := range r.settings {

@@ -49,6 +49,8 @@ type Session struct {
 	used       drawbridge.ModelUsage
 	cost       float64
 	queue      [][]drawbridge.MessagePart
+	// earlier are the messages of the person in a continued session, until the tools are told.
+	earlier    []drawbridge.MessagePart
 	skip       func() // ends the wait for servers; nil if there is none
 	running    bool
 	asking     int

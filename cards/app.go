@@ -403,3 +403,12 @@ func HarmlessTools() []string {
 
 // EditTools returns the names of the cards that change files.
 func EditTools() []string { return []string{"edit", "write"} }
+
+// FileTools returns the names of the cards that read files and directories.
+func FileTools() []string { return []string{"read", "ls", "grep", "find"} }
+
+// CommandTools returns the names of the cards that run commands.
+func CommandTools() []string { return []string{"bash", "process", "bg-process"} }
+
+// FetchTools returns the names of the cards that send their arguments to the web.
+func FetchTools() []string { return []string{"webfetch", "websearch"} }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/internal/edit"
+	"github.com/drawbridge-mcp/drawbridge/internal/textfile"
 )
 
 //go:embed edit.md
@@ -64,30 +64,30 @@ func newEditCard(c deck.Context) (drawbridge.Card, error) {
 }
 
 // edits returns the edits of a call: the list, or the single edit in oldText and newText.
-func (in editInput) edits() ([]edit.Edit, error) {
+func (in editInput) edits() ([]textfile.Edit, error) {
 	single := in.OldText != "" || in.NewText != "" || in.ReplaceAll
 	switch {
 	case len(in.Edits) == 0:
-		return []edit.Edit{{Old: in.OldText, New: in.NewText, All: in.ReplaceAll}}, nil
+		return []textfile.Edit{{Old: in.OldText, New: in.NewText, All: in.ReplaceAll}}, nil
 	case single:
 		return nil, ToolError("Give either oldText and newText, or edits.")
 	case len(in.Edits) > maxEdits:
 		return nil, ToolError(fmt.Sprintf("There are %d edits; %d are allowed.", len(in.Edits), maxEdits))
 	}
-	var edits []edit.Edit
+	var edits []textfile.Edit
 	for _, e := range in.Edits {
-		edits = append(edits, edit.Edit{Old: e.OldText, New: e.NewText, All: e.ReplaceAll})
+		edits = append(edits, textfile.Edit{Old: e.OldText, New: e.NewText, All: e.ReplaceAll})
 	}
 	return edits, nil
 }
 
-func (b fileBackend) edit(caller drawbridge.Caller, path string, edits []edit.Edit) (answer Answer[editOutput],
+func (b fileBackend) edit(caller drawbridge.Caller, path string, edits []textfile.Edit) (answer Answer[editOutput],
 	err error) {
 	before, err := b.readForEdit(caller, path)
 	if err != nil {
 		return answer, err
 	}
-	result, err := edit.Apply(before, edits)
+	result, err := textfile.Apply(before, edits)
 	switch {
 	case err != nil:
 		return answer, ToolError(err.Error())
@@ -104,7 +104,7 @@ func (b fileBackend) edit(caller drawbridge.Caller, path string, edits []edit.Ed
 	}
 	out := editOutput{Path: relativePath(b.context, caller, path), Replacements: result.Replacements,
 		Tolerated: result.Tolerance.String()}
-	out.Diff = edit.Diff(out.Path, before, result.Content)
+	out.Diff = textfile.Diff(out.Path, before, result.Content)
 	text := fmt.Sprintf("Replaced %d occurrence(s) in %s.", out.Replacements, out.Path)
 	if out.Tolerated != "" {
 		text += fmt.Sprintf(" oldText differed from the file in %s.", out.Tolerated)

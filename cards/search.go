@@ -12,8 +12,8 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/internal/filesearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/textfile"
 )
 
 //go:embed ls.md
@@ -196,8 +196,8 @@ func newGrepCard(c deck.Context) (drawbridge.Card, error) {
 }
 
 // pattern returns the search pattern and the search options of a call.
-func (in grepInput) pattern() (p *filesearch.Pattern, o filesearch.GrepOptions, err error) {
-	o = filesearch.GrepOptions{MaxLines: cmp.Or(in.Limit, defaultHits), Context: in.Context}
+func (in grepInput) pattern() (p *textfile.Pattern, o textfile.GrepOptions, err error) {
+	o = textfile.GrepOptions{MaxLines: cmp.Or(in.Limit, defaultHits), Context: in.Context}
 	switch {
 	case in.Pattern == "":
 		return nil, o, ToolError("pattern is empty.")
@@ -216,9 +216,9 @@ func (in grepInput) pattern() (p *filesearch.Pattern, o filesearch.GrepOptions, 
 		return nil, o, ToolError("output must be lines, files or count.")
 	}
 	if in.Literal {
-		return filesearch.LiteralPattern(in.Pattern, strings.Contains(in.Flags, "i")), o, nil
+		return textfile.LiteralPattern(in.Pattern, strings.Contains(in.Flags, "i")), o, nil
 	}
-	if p, err = filesearch.CompilePattern(in.Pattern, in.Flags); err != nil {
+	if p, err = textfile.CompilePattern(in.Pattern, in.Flags); err != nil {
 		return nil, o, ToolError("Could not compile the search pattern: " + err.Error())
 	}
 	return p, o, nil
@@ -230,11 +230,11 @@ func (b fileBackend) grep(ctx context.Context, caller drawbridge.Caller, path st
 	if err != nil {
 		return answer, err
 	}
-	root, listing, err := b.listFiles(ctx, caller, path, in.Glob, filesearch.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored})
+	root, listing, err := b.listFiles(ctx, caller, path, in.Glob, textfile.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored})
 	if err != nil {
 		return answer, err
 	}
-	found, err := filesearch.Grep(ctx, b.files, root, listing.Files, p, o)
+	found, err := textfile.Grep(ctx, b.files, root, listing.Files, p, o)
 	if err != nil {
 		return answer, err
 	}
@@ -252,7 +252,7 @@ func (b fileBackend) grep(ctx context.Context, caller drawbridge.Caller, path st
 }
 
 // writeMatches writes the matches of a file.
-func writeMatches(w *strings.Builder, name string, f filesearch.FileMatch, o filesearch.GrepOptions) {
+func writeMatches(w *strings.Builder, name string, f textfile.FileMatch, o textfile.GrepOptions) {
 	switch {
 	case o.FilesOnly:
 		fmt.Fprintf(w, "%s\n", name)
@@ -307,7 +307,7 @@ func (o grepOutput) notes(incomplete bool) string {
 // listFiles lists the files below path whose names match glob; an empty glob matches all. The listed paths are relative
 // to root. path may also be a single file; root is then its directory. Protected files are omitted.
 func (b fileBackend) listFiles(ctx context.Context, caller drawbridge.Caller, path, glob string,
-	o filesearch.ListOptions) (root string, l filesearch.Listing, err error) {
+	o textfile.ListOptions) (root string, l textfile.Listing, err error) {
 	if b.protected != nil && caller.Kind != drawbridge.Author {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
@@ -320,17 +320,17 @@ func (b fileBackend) listFiles(ctx context.Context, caller drawbridge.Caller, pa
 	case err != nil:
 		return "", l, fileError("search", path, err)
 	case !info.IsDir():
-		return filepath.Dir(path), filesearch.Listing{Files: []filesearch.File{{Path: filepath.Base(path)}}}, nil
+		return filepath.Dir(path), textfile.Listing{Files: []textfile.File{{Path: filepath.Base(path)}}}, nil
 	}
-	if l, err = filesearch.List(ctx, b.files, path, o); err != nil {
+	if l, err = textfile.List(ctx, b.files, path, o); err != nil {
 		return "", l, fileError("search", path, err)
 	}
 	if glob != "" {
-		matches, err := filesearch.CompileName(glob)
+		matches, err := textfile.CompileName(glob)
 		if err != nil {
 			return "", l, ToolError("Could not use glob: " + err.Error() + ".")
 		}
-		l.Files = slices.DeleteFunc(l.Files, func(f filesearch.File) bool { return !matches(f) })
+		l.Files = slices.DeleteFunc(l.Files, func(f textfile.File) bool { return !matches(f) })
 	}
 	return path, l, nil
 }
@@ -371,19 +371,19 @@ func newFindCard(c deck.Context) (drawbridge.Card, error) {
 		if in.Query == "" {
 			return answer, ToolError("query is empty.")
 		}
-		root, l, err := b.listFiles(ctx, call.Caller, path, in.Query, filesearch.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored,
+		root, l, err := b.listFiles(ctx, call.Caller, path, in.Query, textfile.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored,
 			Dirs: in.Type != "file"})
 		if err != nil {
 			return answer, err
 		}
 		if in.Type == "dir" {
-			l.Files = slices.DeleteFunc(l.Files, func(f filesearch.File) bool { return !f.Dir })
+			l.Files = slices.DeleteFunc(l.Files, func(f textfile.File) bool { return !f.Dir })
 		}
 		return newFindAnswer(relativePath(c, call.Caller, root), l), nil
 	}), nil
 }
 
-func newFindAnswer(root string, l filesearch.Listing) (answer Answer[findOutput]) {
+func newFindAnswer(root string, l textfile.Listing) (answer Answer[findOutput]) {
 	out := findOutput{Paths: []string{}}
 	if over := len(l.Files) - maxFound; over > 0 {
 		l.Files, out.More = l.Files[:maxFound], over

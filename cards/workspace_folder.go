@@ -13,9 +13,9 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/internal/filesearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/textfile"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
@@ -88,7 +88,7 @@ func prepareImport(ctx context.Context, w Workspace, files fileBackend, call dra
 	if err != nil {
 		return p, err
 	}
-	found, err := filesearch.List(ctx, files.files, root, filesearch.ListOptions{})
+	found, err := textfile.List(ctx, files.files, root, textfile.ListOptions{})
 	if err != nil {
 		return p, fileError("read", in.Path, err)
 	}

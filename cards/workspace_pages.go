@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/edit"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/textfile"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
@@ -277,7 +277,7 @@ func diffRevisions(ctx context.Context, w Workspace, call drawbridge.Call, in pa
 				}
 			}
 		}
-		b.WriteString(edit.WholeDiff(fmt.Sprintf("%s %s", r.Kind, r.Entity), before.Text, r.Text))
+		b.WriteString(textfile.WholeDiff(fmt.Sprintf("%s %s", r.Kind, r.Entity), before.Text, r.Text))
 	}
 	return b.String(), nil
 }

@@ -103,6 +103,8 @@ type Settings struct {
 	Models Models
 	// Deck configures Drawbridge's own tools.
 	Deck DeckSettings
+	// Flow configures the guard of information flow.
+	Flow FlowSettings
 	// Sandbox configures the tool run_python.
 	Sandbox SandboxSettings
 	// Agent configures Drawbridge's own agent. Providers configures providers of language models, in the order of the
@@ -333,7 +335,7 @@ var settingTable = slices.Concat([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, each with an action and tools; with enabled = true they are evaluated after those of policy",
 		func(r *settingsReader, v configfile.Node) error { return r.rules.readAuthorizationTable(v) }},
-}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable, deckSettingTable(), sandboxSettingTable(),
+}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable, deckSettingTable(), flowSettingTable(), sandboxSettingTable(),
 	agentSettingTable(), providerSettingTable(), factsSettingTable())
 
 // A settingsReader reads the settings of one file.

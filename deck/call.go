@@ -27,6 +27,9 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	ctx, entry := d.callLog.Begin(ctx, call)
 	s := &callState{call: call, log: entry}
 	err := d.runCall(ctx, s)
+	if failed := s.tellObservers(err); failed != nil {
+		s.result, err = drawbridge.Result{}, failed
+	}
 	if err = entry.End(s.result, err); err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -48,6 +51,7 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 			(*Deck).resolveTask,
 			(*Deck).checkGuards,
 			(*Deck).approve,
+			(*Deck).observeCall,
 			(*Deck).countCall,
 			(*Deck).recordIntent,
 			(*Deck).rewriteTaskParams,
@@ -63,6 +67,7 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 			(*Deck).checkGuards, // resolve has checked the scopes
 			(*Deck).enterInterceptors,
 			(*Deck).approve,
+			(*Deck).observeCall,
 			(*Deck).countCall,
 			(*Deck).recordIntent,
 			(*Deck).rewriteParams,
@@ -123,6 +128,8 @@ type callState struct {
 	taskRequested bool
 	filter        ResultFilter
 	result        drawbridge.Result
+	// observers are called with what the call returns.
+	observers []func(drawbridge.Result, error) error
 	// intercepted is the data that interceptors receive. entered are the interceptors whose Before method was called
 	// and whose After method was not called yet.
 	intercepted InterceptedCall

@@ -114,6 +114,9 @@ func (d *Deck) requestApproval(ctx context.Context, s *callState) error {
 	if _, ok := errors.AsType[*drawbridge.Fault](err); err != nil && !ok {
 		return refusalFault(s.call.Method, spec, drawbridge.Verdict{}, err)
 	}
+	if err == nil {
+		err = d.tellApproved(ctx, s, answer.By)
+	}
 	return err
 }
 

@@ -84,7 +84,9 @@ type guardChain struct {
 	guards   []Guard
 	counters []CountingGuard
 	hiders   []HidingGuard
-	log      *slog.Logger
+	// observers follow the data of calls.
+	observers []CallObserver
+	log       *slog.Logger
 }
 
 // newGuardChain returns a chain that asks the guards in this order, but asks counting guards after all other guards.
@@ -98,6 +100,9 @@ func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 		}
 		if s, ok := guard.(HidingGuard); ok {
 			g.hiders = append(g.hiders, s)
+		}
+		if o, ok := guard.(CallObserver); ok {
+			g.observers = append(g.observers, o)
 		}
 	}
 	return g

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -49,6 +50,17 @@ type Source struct {
 	Server drawbridge.ServerID `json:"server,omitempty"`
 }
 
+// A FlowTracker follows the labels of what runs read and write. Its methods may be called from several goroutines.
+type FlowTracker interface {
+	// SourceRead is called each time that a run has read a source. The label is that of an entity; for other sources it
+	// is the zero label, and the tracker knows the label itself. title is how people call an entity; it may be empty.
+	SourceRead(run string, s Source, label flow.Label, title string)
+	// LabelOf returns the label of a text that the run writes, and the source that explains it.
+	LabelOf(run, text string) (flow.Label, flow.Source)
+	// PageLabel returns the label that the settings give to a page with one of these names.
+	PageLabel(names ...string) flow.Label
+}
+
 // EntitySource is the kind of an entity of the workspace. The name of the source is the ID of the entity.
 const EntitySource = "entity"
 
@@ -61,6 +73,9 @@ const (
 // A ReadTrail stores the sources that each run has read. If it has maxTrailRuns runs and a new run is added, the least
 // recently used run is removed. Its methods may be called from several goroutines. A nil trail stores nothing.
 type ReadTrail struct {
+	// Tracker is told what runs read; nil follows no labels. It is set before the trail is used.
+	Tracker FlowTracker
+
 	mu   sync.Mutex
 	runs *lru.Cache[string, *runTrail]
 }
@@ -82,9 +97,15 @@ func NewReadTrail() *ReadTrail {
 
 // Add adds a source to a run, unless the run already has the source. If the run has maxTrailSources sources, the oldest
 // one is removed and counted.
-func (t *ReadTrail) Add(run string, s Source) {
+func (t *ReadTrail) Add(run string, s Source) { t.AddLabelled(run, s, flow.Label{}, "") }
+
+// AddLabelled is like Add, for an entity with a label and a title; see [FlowTracker].
+func (t *ReadTrail) AddLabelled(run string, s Source, label flow.Label, title string) {
 	if t == nil {
 		return
+	}
+	if t.Tracker != nil {
+		t.Tracker.SourceRead(run, s, label, title)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

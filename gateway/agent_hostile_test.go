@@ -140,7 +140,7 @@ func runHostile(t *testing.T, tt hostileRow) {
 		t.Fatal(err)
 	}
 	before := heap()
-	result, _ := s.Run(t.Context(), []drawbridge.MessagePart{{Text: "go"}}, func(e agent.Event) {
+	result, _ := s.Run(t.Context(), []drawbridge.MessagePart{{Text: "Go on, and say mended."}}, func(e agent.Event) {
 		if e.Kind == agent.ToolAsked {
 			if err := s.Answer(t.Context(), agent.Answer{ID: e.Question.ID}); err != nil {
 				t.Error(err)

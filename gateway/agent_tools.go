@@ -45,7 +45,10 @@ type AgentTools struct {
 	waiting map[string]chan agent.Answer // by the ID of a question that the session answers itself
 }
 
-var _ agent.Tools = (*AgentTools)(nil)
+var (
+	_ agent.Tools          = (*AgentTools)(nil)
+	_ agent.PromptReceiver = (*AgentTools)(nil)
+)
 
 // agentSession is the prefix of the key of an agent's session.
 const agentSession = "agent:"
@@ -195,6 +198,27 @@ func (t *AgentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 	result, err := t.g.deck.Call(ctx, drawbridge.Call{Caller: caller, Params: params, Peer: peer})
 	out.Result, out.ScriptCalls = result, peer.scriptCalls.Load()
 	return out, err
+}
+
+// Prompted implements [agent.PromptReceiver]: values that the person has typed are trusted, and files that the person
+// has attached have their labels.
+func (t *AgentTools) Prompted(ctx context.Context, who agent.Identity, parts []drawbridge.MessagePart) error {
+	caller := t.callerOf(who)
+	for _, p := range parts {
+		typed := p.Text
+		if p.Typed != nil {
+			typed = *p.Typed
+		}
+		if err := t.g.flow.Typed(ctx, caller, typed); err != nil {
+			return err
+		}
+		for _, name := range p.Attached {
+			if err := t.g.flow.Attached(ctx, caller, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Answer implements [agent.Tools].

@@ -73,6 +73,9 @@ func TestAgentToolsOfAllKinds(t *testing.T) {
 	if err != nil || !strings.Contains(out.Result.Text(), "hello") || out.Server != "drawbridge" || out.Tool != "read" {
 		t.Errorf("read: %+v, %v", out, err)
 	}
+	if err := tools.Prompted(t.Context(), who, []drawbridge.MessagePart{{Text: "Read a.txt and echo ping."}}); err != nil {
+		t.Fatal(err)
+	}
 	out, err = tools.Call(t.Context(), who, toolCall("every__echo", `{"text":"ping"}`), update)
 	if err != nil || !strings.Contains(out.Result.Text(), "ping") || out.Server != "every" || out.Tool != "echo" {
 		t.Errorf("echo: %+v, %v", out, err)

@@ -81,6 +81,8 @@ type Config struct {
 	Shield config.ShieldSettings
 	// Discovery sets how callers find cards. If it is nil, the settings file is used.
 	Discovery *config.ToolDiscovery
+	// Flow sets how values are judged by where they come from. If it is nil, the settings file is used.
+	Flow *config.FlowSettings
 	// Embedder embeds tools for search; Reranker sorts the results of a search. For nil, the models in the settings
 	// file are used, if there are any.
 	Embedder index.Embedder
@@ -117,6 +119,8 @@ type Gateway struct {
 	ruleGuard  *guards.RuleGuard
 	fileGuard  guards.OwnFileGuard
 	toolGuard  guards.OwnToolGuard
+	flow       *guards.FlowGuard
+	rowLabels  guards.RowLabels
 	server     *server.Server
 	pinStage   *vetting.PinStage
 	blocked    vetting.BlockedCalls
@@ -287,6 +291,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		return storeFault("read the key that seals request states", err)
 	}
 	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
+	g.rowLabels.Update(g.set.Servers)
 	g.updateOwnFiles()
 	g.starter = newLazyStarter(g.set.Mountable(), mounts, c, g.set.Settings.FirstListWait)
 	g.starter.hides = g.ruleGuard.Hides
@@ -300,6 +305,8 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
 	g.trail = deck.NewReadTrail()
+	g.flow = g.newFlowGuard(c)
+	g.trail.Tracker = g.flow
 	if err := g.openAddons(c, found); err != nil {
 		return err
 	}
@@ -334,8 +341,8 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		BeforeUnknown: g.starter.waitForUnknownName,
 		Guards: slices.Concat(guards.All(guards.Dependencies{
 			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, OwnTools: &g.toolGuard, Limiter: g.shared.callLimiter,
-			ServerRate: g.serverTable.Rate,
-			Agent:      guards.AgentGuard{Harmless: cards.HarmlessTools(), Edits: cards.EditTools()},
+			ServerRate: g.serverTable.Rate, Flow: g.flow,
+			Agent: guards.AgentGuard{Harmless: cards.HarmlessTools(), Edits: cards.EditTools()},
 		}), c.Guards),
 	})
 	if err != nil {

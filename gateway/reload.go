@@ -59,9 +59,11 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	set.Settings = before
 	ruled := !reflect.DeepEqual(r.rules(), LoadedConfig{config: g.config, set: g.set}.rules())
 	g.ruleGuard.Update(r.policy, set.Servers, set.Settings.RootURIs()) // before a new card can be called
+	g.rowLabels.Update(set.Servers)
 	changes, err := g.applyConfig(ctx, set)
 	if err != nil && changes.IsEmpty() { // nothing was changed: restore the rules
 		g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
+		g.rowLabels.Update(g.set.Servers)
 	} else if g.policy = r.policy; ruled || !changes.IsEmpty() && g.ruleGuard.HidesAnything() {
 		g.deck.Refresh()
 	}

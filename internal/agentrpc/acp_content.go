@@ -33,6 +33,7 @@ func textBlock(text string) *contentBlock { return &contentBlock{Type: "text", T
 // them; embedded files follow the text.
 func promptParts(blocks []contentBlock) (parts []drawbridge.MessagePart, problem *rpcError) {
 	var text, files strings.Builder
+	var attached []string
 	for i, b := range blocks {
 		var image *drawbridge.Image
 		switch {
@@ -41,6 +42,7 @@ func promptParts(blocks []contentBlock) (parts []drawbridge.MessagePart, problem
 		case b.Type == "resource_link" && b.URI != "":
 			fmt.Fprintf(&text, "[%s](%s)", b.Name, b.URI)
 		case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
+			attached = append(attached, b.Resource.URI)
 			fmt.Fprintf(&files, "\n<file path=%q>\n%s\n</file>\n", b.Resource.URI, *b.Resource.Text)
 		case b.Type == "resource" && b.Resource != nil:
 			image = imageOf(b.Resource.MIMEType, b.Resource.Blob)
@@ -61,7 +63,12 @@ func promptParts(blocks []contentBlock) (parts []drawbridge.MessagePart, problem
 		parts = append(parts, drawbridge.MessagePart{Image: image})
 	}
 	if whole := strings.TrimSpace(text.String() + files.String()); whole != "" {
-		parts = append([]drawbridge.MessagePart{{Text: whole}}, parts...)
+		prompt := drawbridge.MessagePart{Text: whole}
+		if len(attached) > 0 {
+			typed := text.String()
+			prompt.Typed, prompt.Attached = &typed, attached
+		}
+		parts = append([]drawbridge.MessagePart{prompt}, parts...)
 	}
 	if len(parts) == 0 {
 		return nil, invalidParams("the prompt is empty")

@@ -59,10 +59,11 @@ func (w *Workspace) Cross(ctx context.Context, call drawbridge.Call, spec drawbr
 	if err != nil {
 		return nil, err
 	}
+	label, origin := w.labelOfCall(call, actor)
 	writes := make([]workspace.Write, len(changes))
 	for i, change := range changes {
 		if writes[i], err = workspace.NewWrite(actor, workspace.Proposal{Change: change, Lifecycle: p.Lifecycle, Sources: sources,
-			References: references, At: w.now()}); err != nil {
+			References: references, Label: label, LabelOrigin: origin, At: w.now()}); err != nil {
 			return nil, asFault("write to the workspace", err)
 		}
 	}
@@ -192,12 +193,4 @@ func (w *Workspace) URIs(ctx context.Context, r workspace.Receipt) []string {
 		uris = append(uris, workspace.PageURI(v.Slug))
 	}
 	return uris
-}
-
-// note notes that a caller has read entities.
-func (w *Workspace) note(caller drawbridge.Caller, ids ...workspace.ID) {
-	run := deck.RunOf(caller)
-	for _, id := range ids {
-		w.trail.Add(run, deck.Source{Kind: deck.EntitySource, Name: string(id)})
-	}
 }

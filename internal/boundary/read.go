@@ -21,10 +21,11 @@ func read[T any](ctx context.Context, w *Workspace, call drawbridge.Call, get fu
 
 // listedPages returns pages as lists show them: without the text before the first block, which only a read of the page
 // shows.
-func listedPages(all []workspace.Page, err error) ([]workspace.Page, error) {
+func (w *Workspace) listedPages(ctx context.Context, caller drawbridge.Caller, all []workspace.Page, err error) ([]workspace.Page, error) {
 	for i := range all {
 		all[i].Head = ""
 	}
+	w.noteListed(ctx, caller, all...)
 	return all, err
 }
 
@@ -51,7 +52,7 @@ func (w *Workspace) shown(ctx context.Context, call drawbridge.Call, actor works
 			}
 		}
 		found = append(found, r)
-		w.note(call.Caller, r.Entity)
+		w.noteRevision(ctx, call.Caller, r)
 	}
 	return found, nil
 }
@@ -79,7 +80,7 @@ func (w *Workspace) Page(ctx context.Context, call drawbridge.Call, name string)
 	return read(ctx, w, call, func(workspace.Actor) (workspace.PageView, error) {
 		v, err := w.store.Page(ctx, name)
 		if err == nil {
-			w.note(call.Caller, v.ID)
+			w.note(ctx, call.Caller, v.ID, v.Title, v.Slug)
 		}
 		return v, err
 	})
@@ -88,7 +89,8 @@ func (w *Workspace) Page(ctx context.Context, call drawbridge.Call, name string)
 // Children returns the pages below a page, or at the top.
 func (w *Workspace) Children(ctx context.Context, call drawbridge.Call, parent workspace.ID, part workspace.Window) ([]workspace.Page, error) {
 	return read(ctx, w, call, func(workspace.Actor) ([]workspace.Page, error) {
-		return listedPages(w.store.Children(ctx, parent, part))
+		all, err := w.store.Children(ctx, parent, part)
+		return w.listedPages(ctx, call.Caller, all, err)
 	})
 }
 
@@ -98,6 +100,7 @@ func (w *Workspace) Search(ctx context.Context, call drawbridge.Call, query stri
 		all, err := w.store.Search(ctx, query, part)
 		for i := range all {
 			all[i].Head = ""
+			w.noteListed(ctx, call.Caller, all[i].Page)
 		}
 		return all, err
 	})
@@ -106,7 +109,8 @@ func (w *Workspace) Search(ctx context.Context, call drawbridge.Call, query stri
 // Links returns what leads to a page and away from it.
 func (w *Workspace) Links(ctx context.Context, call drawbridge.Call, page workspace.PageView, part workspace.Window) (workspace.PageLinks, error) {
 	return read(ctx, w, call, func(workspace.Actor) (l workspace.PageLinks, err error) {
-		if l.Backlinks, err = listedPages(w.store.Backlinks(ctx, page.Slug, part)); err != nil {
+		back, err := w.store.Backlinks(ctx, page.Slug, part)
+		if l.Backlinks, err = w.listedPages(ctx, call.Caller, back, err); err != nil {
 			return l, err
 		}
 		l.Links = workspace.Links(page.ProposedText())
@@ -177,7 +181,7 @@ func (w *Workspace) Memory(ctx context.Context, call drawbridge.Call, place work
 	}
 	all, err := w.store.Memory(ctx, place.Tier, place.Key)
 	for _, item := range all {
-		w.note(call.Caller, item.ID)
+		w.note(ctx, call.Caller, item.ID, item.Name)
 	}
 	return all, err
 }
@@ -208,7 +212,7 @@ func (w *Workspace) Attachments(ctx context.Context, call drawbridge.Call, page 
 // AttachedBytes returns the bytes of an attachment.
 func (w *Workspace) AttachedBytes(ctx context.Context, call drawbridge.Call, a workspace.Attachment) ([]byte, error) {
 	return read(ctx, w, call, func(workspace.Actor) ([]byte, error) {
-		w.note(call.Caller, a.ID)
+		w.note(ctx, call.Caller, a.ID, a.Name)
 		return w.store.AttachedBytes(ctx, a.Digest)
 	})
 }

@@ -32,11 +32,11 @@ func (e attachmentError) Error() string {
 // promptOf returns the parts of a prompt: words are joined by blanks, and a word that begins with "@" is the path of a
 // file. Text files become a block in the text, images a part.
 func promptOf(dir string, words []string) (parts []drawbridge.MessagePart, err error) {
-	var text []string
+	var text, typed, files []string
 	for _, word := range words {
 		path, attached := strings.CutPrefix(word, "@")
 		if !attached || path == "" || strings.ContainsAny(path, " \n") {
-			text = append(text, word)
+			text, typed = append(text, word), append(typed, word)
 			continue
 		}
 		part, err := attach(dir, path)
@@ -46,11 +46,16 @@ func promptOf(dir string, words []string) (parts []drawbridge.MessagePart, err e
 		if part.Image != nil {
 			parts = append(parts, part)
 		} else {
-			text = append(text, part.Text)
+			text, files = append(text, part.Text), append(files, part.Attached...)
 		}
 	}
 	if whole := strings.TrimSpace(strings.Join(text, " ")); whole != "" {
-		parts = append([]drawbridge.MessagePart{{Text: whole}}, parts...)
+		prompt := drawbridge.MessagePart{Text: whole}
+		if len(files) > 0 {
+			words := strings.Join(typed, " ")
+			prompt.Typed, prompt.Attached = &words, files
+		}
+		parts = append([]drawbridge.MessagePart{prompt}, parts...)
 	}
 	return parts, nil
 }
@@ -85,5 +90,5 @@ func attach(dir, path string) (part drawbridge.MessagePart, err error) {
 	case !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0:
 		return part, attachmentError{"Unsupported", path, "it is neither a text nor an image"}
 	}
-	return drawbridge.MessagePart{Text: fmt.Sprintf("<file path=%q>\n%s\n</file>\n", path, content)}, nil
+	return drawbridge.MessagePart{Text: fmt.Sprintf("<file path=%q>\n%s\n</file>\n", path, content), Attached: []string{full}}, nil
 }

@@ -223,7 +223,7 @@ func promptParts(item gateway.AgentItem, raw json.RawMessage) (parts []drawbridg
 	text := fmt.Sprintf("I chose the prompt %s of the server %s. Carry it out: what it asks for is what I ask for. "+
 		"The text between the marker lines is the prompt.\n\n%s", safetext.Quote(item.Own), safetext.Quote(string(item.Server)),
 		agent.Fence(string(item.Server)+"/"+item.Own, strings.Join(texts, "\n\n")))
-	return append([]drawbridge.MessagePart{{Text: text}}, images...), nil
+	return append([]drawbridge.MessagePart{{Text: text, Typed: new(string)}}, images...), nil
 }
 
 // skillCommand returns the command for a skill of a server.
@@ -263,7 +263,7 @@ func (c sessionCommands) runSkill(ctx context.Context, item gateway.AgentItem, n
 	if args != "" {
 		text += "\n\n" + args
 	}
-	return tui.Output{Prompt: []drawbridge.MessagePart{{Text: text}}}, nil
+	return tui.Output{Prompt: []drawbridge.MessagePart{{Text: text, Typed: &args}}}, nil
 }
 
 // templates returns a command for each Markdown file in the directory "prompts" beside the settings. The directory of

@@ -31,7 +31,10 @@ type agentTools struct {
 	approvals map[string]agent.QuestionKind
 }
 
-var _ agent.Tools = (*agentTools)(nil)
+var (
+	_ agent.Tools          = (*agentTools)(nil)
+	_ agent.PromptReceiver = (*agentTools)(nil)
+)
 
 // A toolsOpener opens the tools of a session and calls work with them. They are closed when work returns.
 type toolsOpener func(ctx context.Context, session string, o gateway.AgentOptions,
@@ -193,6 +196,18 @@ func (t *agentTools) Answer(ctx context.Context, answer agent.Answer) error {
 		return t.local.Answer(ctx, answer)
 	}
 	return t.do(ctx, command.MethodAgentAnswer, command.AgentParams{Answer: answer}, nil, nil)
+}
+
+// Prompted implements [agent.PromptReceiver].
+func (t *agentTools) Prompted(ctx context.Context, who agent.Identity, parts []drawbridge.MessagePart) error {
+	if t.local != nil {
+		return t.local.Prompted(ctx, who, parts)
+	}
+	parts = slices.Clone(parts)
+	for i := range parts {
+		parts[i].Image = nil // only texts matter
+	}
+	return t.do(ctx, command.MethodAgentPrompted, command.AgentParams{Who: who, Parts: parts}, nil, nil)
 }
 
 // items returns the prompts or the skills of servers, for the method prompts/list or skills/list.

@@ -25,6 +25,8 @@ const (
 	MethodAgentSelect = "drawbridge/agent/select"
 	MethodAgentCall   = "drawbridge/agent/call"
 	MethodAgentAnswer = "drawbridge/agent/answer"
+	// MethodAgentPrompted is the method of agent.PromptReceiver.
+	MethodAgentPrompted = "drawbridge/agent/prompted"
 	// MethodAgentItems and MethodAgentFetch are the methods of gateway.AgentTools for what a person chooses. Their results
 	// are a list of gateway.AgentItem, and the result of the MCP method.
 	MethodAgentItems = "drawbridge/agent/items"
@@ -42,6 +44,7 @@ type AgentParams struct {
 	Call    drawbridge.ToolCall
 	Answer  agent.Answer
 	Wait    bool
+	Parts   []drawbridge.MessagePart
 	// Method and Params are those of MCP, for MethodAgentItems and MethodAgentFetch.
 	Method string
 	Params json.RawMessage
@@ -94,7 +97,7 @@ func (s *AgentSessions) Run(ctx context.Context, g *gateway.Gateway, r Request, 
 	result json.RawMessage, ok bool, err error) {
 	var p AgentParams
 	switch r.Method {
-	case MethodAgentOpen, MethodAgentBrief, MethodAgentSelect, MethodAgentCall, MethodAgentAnswer, MethodAgentItems,
+	case MethodAgentOpen, MethodAgentBrief, MethodAgentSelect, MethodAgentCall, MethodAgentAnswer, MethodAgentPrompted, MethodAgentItems,
 		MethodAgentFetch:
 		if json.Unmarshal(r.Params, &p) != nil {
 			return nil, true, invalidRequest(fmt.Errorf("invalid params of %s", r.Method))
@@ -119,6 +122,8 @@ func (s *AgentSessions) Run(ctx context.Context, g *gateway.Gateway, r Request, 
 		value, err = tools.Call(ctx, p.Who, p.Call, func(u agent.CallUpdate) { event(Event{Kind: AgentCallEvent, Update: &u}) })
 	case MethodAgentAnswer:
 		err = tools.Answer(ctx, p.Answer)
+	case MethodAgentPrompted:
+		err = tools.Prompted(ctx, p.Who, p.Parts)
 	case MethodAgentItems:
 		value, err = tools.Items(ctx, p.Who, p.Method)
 	case MethodAgentFetch:

@@ -11,6 +11,7 @@ type Dependencies struct {
 	OwnFiles *OwnFileGuard
 	OwnTools *OwnToolGuard
 	Limiter  *CallLimiter
+	Flow     *FlowGuard
 	// Agent needs no Rules.
 	Agent AgentGuard
 	// ServerRate returns the rate limit of a server.
@@ -37,6 +38,8 @@ func Table() []Registration {
 			func(d Dependencies) deck.Guard { return d.OwnTools }},
 		{"agent", "calls of Drawbridge's own agent that its session does not permit, or wants a person to approve",
 			func(d Dependencies) deck.Guard { d.Agent.Rules = d.Rules; return d.Agent }},
+		{FlowRule, "calls that write or send with values that are not trusted, or that send while private text is in reach",
+			func(d Dependencies) deck.Guard { return d.Flow }},
 		{"rate", "calls over a quota or a rate limit, and repeated identical calls",
 			func(d Dependencies) deck.Guard { return d.Limiter.Guard(d.ServerRate) }},
 	}

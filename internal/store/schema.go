@@ -255,6 +255,38 @@ var stateSchema = [...]string{
 	CREATE INDEX audit_late_key ON audit_late (key);
 	ALTER TABLE heads ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0; -- the size of all blocks that were appended
 	ALTER TABLE cuts ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0;  -- the size of the removed blocks, less that of packed records`,
+	// The labels of runs and of files that they have written, and the values that a person has endorsed.
+	`CREATE TABLE flow_runs (
+		run             TEXT NOT NULL PRIMARY KEY, -- a hash of its key
+		integrity       BIGINT NOT NULL,
+		confidentiality BIGINT NOT NULL,
+		origins         BLOB NOT NULL,   -- JSON: the sources that lowered the label
+		at              BIGINT NOT NULL  -- the last change, milliseconds since 1970
+	);
+	CREATE INDEX flow_runs_at ON flow_runs (at);
+	CREATE TABLE flow_files (
+		path            TEXT NOT NULL PRIMARY KEY,
+		integrity       BIGINT NOT NULL,
+		confidentiality BIGINT NOT NULL,
+		origin          BLOB NOT NULL,   -- JSON: the source that explains the label
+		at              BIGINT NOT NULL
+	);
+	CREATE TABLE endorsements (
+		id        TEXT NOT NULL,
+		principal TEXT NOT NULL,
+		server    TEXT NOT NULL,   -- with tool and place: who may use the value; empty for all
+		tool      TEXT NOT NULL,
+		place     TEXT NOT NULL,   -- in the arguments
+		sends     BIGINT NOT NULL, -- 1 if the value may carry private text outside
+		hash      TEXT NOT NULL,   -- the SHA-256 of the value
+		shown     TEXT NOT NULL,   -- the value, redacted
+		origin    TEXT NOT NULL,
+		label     TEXT NOT NULL,
+		said_by   TEXT NOT NULL,
+		created   BIGINT NOT NULL, -- milliseconds since 1970
+		ends      BIGINT NOT NULL,
+		PRIMARY KEY (principal, server, tool, place, sends, hash)
+	);`,
 }
 
 // migrate applies the missing steps of db.schema in one transaction. If no step is missing, migrate does not write. It

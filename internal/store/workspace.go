@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
@@ -136,6 +137,8 @@ type application struct {
 	write   workspace.Write
 	stamp   workspace.Stamp
 	receipt workspace.Receipt
+	// kept is the label of old content that stays in the entity; nil without any.
+	kept *flow.Label
 	// unchanged reports that the entity had this content already.
 	unchanged bool
 }
@@ -159,6 +162,9 @@ func (a *application) carryOut() error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, string(a.stamp.Revision), name, string(a.receipt.Entity),
 		string(a.receipt.Page), actor.Kind.String(), number(actor.Script), actor.Principal, actor.Thread, actor.Run,
 		a.stamp.At.UnixMilli()); err != nil {
+		return err
+	}
+	if err := a.addLabel(); err != nil {
 		return err
 	}
 	return a.addSources()

@@ -64,6 +64,9 @@ func (a *application) setMemory(c workspace.SetMemory) error {
 			if err := (workspace.SetMemory{Tier: c.Tier, Key: c.Key, Name: c.Name, Text: text}).Check(); err != nil {
 				return err
 			}
+			if err := a.joinLabelOf(old.stamp.Revision); err != nil {
+				return err
+			}
 			a.stamp = a.write.Derived(old.stamp.Origin).Stamp(a.stamp.Revision) // the added text does not change that of the rest
 		}
 	}
@@ -80,6 +83,13 @@ func (a *application) summarise(c workspace.Summarise) error {
 			return err
 		}
 		if err := c.CheckSource(a.write.Actor(), from); err != nil {
+			return err
+		}
+		old, err := a.currentContent(id)
+		if err != nil {
+			return err
+		}
+		if err := a.joinLabelOf(old.stamp.Revision); err != nil { // a summary is at most as trusted as what it summarises
 			return err
 		}
 	}

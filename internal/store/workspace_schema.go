@@ -9,7 +9,15 @@ func workspaceSchema(d dialect) []string {
 	if !d.isSQLite {
 		search = searchPostgres
 	}
-	return []string{strings.Join(workspaceTables, "\n") + search}
+	return []string{strings.Join(workspaceTables, "\n") + search,
+		// what is known of where contents come from; a content of a person has no row
+		`CREATE TABLE labels (
+			revision        TEXT NOT NULL PRIMARY KEY,
+			integrity       BIGINT NOT NULL,
+			confidentiality BIGINT NOT NULL,
+			origin          TEXT NOT NULL -- a source that explains the label
+		);`,
+	}
 }
 
 // stampColumns are the columns of a workspace.Stamp. The time is in milliseconds since 1970.

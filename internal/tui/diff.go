@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/edit"
+	"github.com/drawbridge-mcp/drawbridge/internal/textfile"
 )
 
 // maxDiffLines is how many lines of a diff are shown; Ctrl-O shows all.
@@ -79,7 +79,7 @@ func argumentsDiff(arguments json.RawMessage) string {
 		return text + "\n"
 	}
 	for _, e := range v.Edits {
-		b.WriteString(edit.Diff(v.Path, line(e.OldText), line(e.NewText)))
+		b.WriteString(textfile.Diff(v.Path, line(e.OldText), line(e.NewText)))
 	}
 	return b.String()
 }

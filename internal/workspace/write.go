@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 )
 
 // A Write is a change that an actor may make, with its provenance. Only NewWrite makes one: the zero value is refused by
@@ -18,6 +20,9 @@ type Write struct {
 	sources    []ID
 	references []Reference
 	at         time.Time
+	// label is nil for content of a person.
+	label       *flow.Label
+	labelOrigin string
 }
 
 // A Proposal is what a caller asks for.
@@ -28,6 +33,10 @@ type Proposal struct {
 	// Sources are the entities from which the content was made, and References its sources outside of the workspace.
 	Sources    []ID
 	References []Reference
+	// Label is what is known of where the content comes from, and LabelOrigin a source that explains it. A nil label is for
+	// content of a person.
+	Label       *flow.Label
+	LabelOrigin string
 	// At is the time of the write.
 	At time.Time
 }
@@ -87,8 +96,12 @@ func NewWrite(a Actor, p Proposal) (Write, error) {
 	if w.lifecycle, err = chooseLifecycle(a, w.origin, p.Lifecycle); err != nil {
 		return Write{}, err
 	}
+	w.label, w.labelOrigin = p.Label, p.LabelOrigin
 	return w, nil
 }
+
+// Label returns the label of the content, and a source that explains it. A nil label is for content of a person.
+func (w Write) Label() (*flow.Label, string) { return w.label, w.labelOrigin }
 
 // MaxReference is the maximum size of the name of a reference in bytes.
 const MaxReference = 2000

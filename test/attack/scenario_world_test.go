@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
@@ -35,9 +36,10 @@ type world struct {
 	urls     map[string]string
 	*house
 
-	mu    sync.Mutex
-	calls []recordedCall // of the servers
-	asked int            // how often the person was asked
+	mu     sync.Mutex
+	calls  []recordedCall // of the servers
+	asked  int            // how often the person was asked
+	agreed int            // how often the person has said yes
 }
 
 type recordedCall struct {
@@ -49,6 +51,10 @@ type recordedCall struct {
 type scenarioSettings struct {
 	name string
 	mode agent.PermissionMode
+	// labels is set if values are judged by their labels.
+	labels bool
+	// endorsement is how long an endorsement holds; 0 means the default.
+	endorsement time.Duration
 }
 
 func newWorld(t *testing.T, s scenario, settings scenarioSettings) *world {
@@ -131,10 +137,17 @@ func (w *world) openGateway() {
 				"XDG_CACHE_HOME": filepath.Join(os.TempDir(), "drawbridge-scenarios")}[name]
 			return v, ok
 		}}
+	c.Flow = &config.FlowSettings{Agent: "off", PrivateFiles: w.scenario.Private, PrivatePages: w.scenario.Private, Endorsement: w.settings.endorsement}
+	if w.settings.labels {
+		c.Flow.Agent = "on"
+	}
 	for _, id := range slices.Sorted(maps.Keys(w.urls)) {
 		row := config.Server{ID: drawbridge.ServerID(id), URL: w.urls[id]}
 		if w.scenario.Servers[id].Trusted {
 			row.Trust = "trusted"
+		}
+		if slices.Contains(w.scenario.Private, id) {
+			row.Labels = []config.ToolLabel{{Tools: "*", Words: []string{"private"}}}
 		}
 		c.Servers = append(c.Servers, row)
 	}
@@ -220,10 +233,15 @@ func (w *world) run(session string, r scenarioRun) error {
 
 // agrees is the person's answer to a question about the call that the model has made: yes if the person's task wants the
 // call, no if only the attacker does.
-func (w *world) agrees(q agent.Question, model *obedientModel) bool {
+func (w *world) agrees(q agent.Question, model *obedientModel) (yes bool) {
 	w.mu.Lock()
 	w.asked++
 	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.agreed += oneIf(yes)
+	}()
 	if q.Kind == agent.AskScript {
 		return !model.obeys() && !w.scriptHarms(q.Arguments)
 	}

@@ -1,7 +1,13 @@
-// Package filesearch lists the files of a directory tree and searches their lines. It omits files that the ignore files
-// in the tree, such as .gitignore, exclude. It does not follow symbolic links, and reads only regular files. Results
-// are sorted by path.
-package filesearch
+// Package textfile lists the files of a directory tree, searches their lines, and replaces texts in them.
+//
+// [List] and [Grep] omit files that the ignore files in the tree, such as .gitignore, exclude. They do not follow
+// symbolic links, and read only regular files. Results are sorted by path.
+//
+// [Apply] replaces texts at the request of a model, which may not know the exact text. If the exact text is not found,
+// differences in line endings are ignored; then differences in white space at the ends of lines; then differences in
+// indentation. The text must occur exactly once, unless Edit.All is set. All bytes outside the replaced text stay the
+// same, for example a byte order mark and the line endings.
+package textfile
 
 import (
 	"cmp"

@@ -1,8 +1,4 @@
-// Package edit replaces texts in a file at the request of a model, which may not know the exact text. If the exact text
-// is not found, differences in line endings are ignored; then differences in white space at the ends of lines; then
-// differences in indentation. The text must occur exactly once, unless Edit.All is set. All bytes outside the replaced
-// text stay the same, for example a byte order mark and the line endings.
-package edit
+package textfile
 
 import (
 	"fmt"

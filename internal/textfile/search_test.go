@@ -1,4 +1,4 @@
-package filesearch
+package textfile
 
 import (
 	"bytes"

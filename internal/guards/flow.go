@@ -1,0 +1,366 @@
+package guards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// FlowRule is the name of the guard of information flow in audit records and messages.
+const FlowRule = "flow"
+
+const (
+	// maxFlowRuns is the number of runs in memory. The labels of others are in the store.
+	maxFlowRuns = 1000
+	// callerRunEnd is the time without a call after which the run of a caller without a session ends.
+	callerRunEnd = time.Hour
+	// defaultEndorsement is how long an endorsement holds by default.
+	defaultEndorsement = 8 * time.Hour
+)
+
+// A FlowStore stores what must survive a restart: the labels of runs and files, and endorsements.
+type FlowStore interface {
+	FlowRun(ctx context.Context, key string) (store.FlowRun, bool, error)
+	JoinFlowRun(ctx context.Context, key string, label flow.Label, origins []flow.Source) error
+	JoinFlowFiles(ctx context.Context, files ...store.FlowFile) error
+	FlowFiles(ctx context.Context) ([]store.FlowFile, error)
+	EndorsementStore
+}
+
+// An EndorsementStore stores the values that a person has endorsed.
+type EndorsementStore interface {
+	Endorsed(ctx context.Context, e store.Endorsement) (bool, error)
+	AddEndorsements(ctx context.Context, valid time.Duration, all ...store.Endorsement) error
+}
+
+// FlowTools are the names of Drawbridge's own tools that matter to the guard.
+type FlowTools struct {
+	// Edits write files, Files read them, Commands run commands, and Fetches send their arguments to the web.
+	Edits, Files, Commands, Fetches []string
+}
+
+// FlowOptions are the options of a [FlowGuard].
+type FlowOptions struct {
+	Store  FlowStore
+	Logger *slog.Logger
+	Tools  FlowTools
+	// Context resolves the paths of own tools. Roots are directories of the person's projects besides the caller's own.
+	Context deck.Context
+	Roots   []string
+	// PrivateFiles and PrivatePages are globs of files and of titles or slugs of pages that are private.
+	PrivateFiles, PrivatePages []string
+	// Off turns the guard off for Drawbridge's own agent: labels are still followed. Clients is what is judged for other
+	// clients: "private" (only private text), "all", or "off".
+	Off     bool
+	Clients string
+	// Endorsement is how long an endorsement holds; 0 means 8 hours.
+	Endorsement time.Duration
+	// Now returns the time; nil means time.Now.
+	Now func() time.Time
+}
+
+// A FlowGuard follows where the values of runs come from, and decides what they may do. Each run has a label: see package
+// flow. A call that writes or sends with a value that is not trusted needs a person's endorsement of the value; a call
+// that sends with private text in reach needs one of the call. The labels of runs and of files that they write are
+// stored before the caller gets a result. A label that cannot be read or stored refuses the call.
+type FlowGuard struct {
+	o     FlowOptions
+	rows  *RowLabels
+	files fileLabels
+
+	mu   sync.Mutex
+	runs *lru.Cache[string, *flowRun]
+}
+
+type flowRun struct {
+	*flow.Run
+	// The other fields are guarded by FlowGuard.mu. used is the time of the last call, dir the directory of the caller,
+	// saved the label in the store, and calls are those in progress.
+	used  time.Time
+	dir   string
+	saved flow.Label
+	calls []*observedCall
+}
+
+var (
+	_ deck.CallObserver = (*FlowGuard)(nil)
+	_ deck.FlowTracker  = (*FlowGuard)(nil)
+)
+
+// NewFlowGuard returns a guard. rows are the labels of servers.
+func NewFlowGuard(o FlowOptions, rows *RowLabels) *FlowGuard {
+	runs, err := lru.New[string, *flowRun](maxFlowRuns)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Endorsement == 0 {
+		o.Endorsement = defaultEndorsement
+	}
+	g := &FlowGuard{o: o, rows: rows, runs: runs}
+	g.files.guard = g
+	return g
+}
+
+// flowKey returns the key of the run of a call: for the agent, its thread with all sub-agents and scripts.
+func flowKey(run string) string {
+	if thread, ok := strings.CutPrefix(run, "run:"); ok {
+		thread, _, _ = strings.Cut(thread, "/")
+		return "thread:" + thread
+	}
+	return run
+}
+
+// run returns the label of a run, see flowRun.
+func (g *FlowGuard) run(ctx context.Context, key string) (*flow.Run, error) {
+	r, err := g.flowRun(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return r.Run, nil
+}
+
+// flowRun returns the run with a key of [deck.RunOf].
+func (g *FlowGuard) flowRun(ctx context.Context, key string) (*flowRun, error) {
+	key = flowKey(key)
+	now := g.o.Now()
+	isCaller := strings.HasPrefix(key, "caller:")
+	g.mu.Lock()
+	r, ok := g.runs.Get(key)
+	if ok && isCaller && now.Sub(r.used) > callerRunEnd {
+		r, ok = &flowRun{Run: flow.NewRun(flow.Clean, nil), saved: flow.Clean}, true
+		g.runs.Add(key, r)
+	}
+	if ok {
+		r.used = now
+		g.mu.Unlock()
+		return r, nil
+	}
+	g.mu.Unlock()
+	stored, found, err := g.o.Store.FlowRun(ctx, sha256Hex([]byte(key)))
+	if err != nil {
+		return nil, err
+	}
+	label := flow.Clean
+	if found && (!isCaller || now.Sub(stored.At) <= callerRunEnd) {
+		label = stored.Label
+	} else {
+		stored.Origins = nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r, ok := g.runs.Get(key); ok { // another call was faster
+		return r, nil
+	}
+	r = &flowRun{Run: flow.NewRun(label, stored.Origins), used: now, saved: label}
+	g.runs.Add(key, r)
+	return r, nil
+}
+
+// save stores the label of a run.
+func (g *FlowGuard) save(ctx context.Context, key string, r *flow.Run) error {
+	origins, _ := r.Origins()
+	return g.o.Store.JoinFlowRun(context.WithoutCancel(ctx), sha256Hex([]byte(flowKey(key))), r.Label(), origins)
+}
+
+// LabelOfRun returns the label of the run of a caller, and the sources that explain it.
+func (g *FlowGuard) LabelOfRun(ctx context.Context, caller drawbridge.Caller) (flow.Label, []flow.Source, error) {
+	r, err := g.run(ctx, deck.RunOf(caller))
+	if err != nil {
+		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}, nil, err
+	}
+	origins, _ := r.Origins()
+	return r.Label(), origins, nil
+}
+
+// Typed notes what the person has typed in the run of a caller.
+func (g *FlowGuard) Typed(ctx context.Context, caller drawbridge.Caller, text string) error {
+	r, err := g.run(ctx, deck.RunOf(caller))
+	if err == nil {
+		r.Typed(text)
+	}
+	return err
+}
+
+// judged returns what is judged in calls of a caller: "all", "private" or "off".
+func (g *FlowGuard) judged(caller drawbridge.Caller) string {
+	switch caller.OriginKind() {
+	case drawbridge.Agent:
+		if g.o.Off {
+			return "off"
+		}
+		return "all"
+	case drawbridge.External:
+		return g.o.Clients
+	}
+	return "off" // a person answers for what the person does
+}
+
+// Decide implements [deck.Guard].
+func (g *FlowGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verdict {
+	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
+	judged := g.judged(q.Caller)
+	if judged == "off" {
+		return allow
+	}
+	r, err := g.run(ctx, deck.RunOf(q.Caller))
+	if err != nil {
+		return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: FlowRule, Reason: "the label of the run cannot be read", Next: "drawbridge doctor"}
+	}
+	if !r.Label().Taints() {
+		return allow
+	}
+	found, err := g.check(ctx, r, q, judged)
+	switch {
+	case err != nil:
+		return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: FlowRule, Reason: "the endorsements cannot be read", Next: "drawbridge doctor"}
+	case found.Empty():
+		return allow
+	}
+	return drawbridge.Verdict{Effect: drawbridge.Ask, Rule: FlowRule, Reason: findingText(found),
+		Next: "use values that the person has typed, or let the person endorse these"}
+}
+
+// check judges the arguments of a call.
+func (g *FlowGuard) check(ctx context.Context, r *flow.Run, q deck.Question, judged string) (flow.Finding, error) {
+	act := g.act(ctx, q)
+	if judged == "private" {
+		act.Needs = flow.Untrusted
+	}
+	var failed error
+	found := r.Check(act, argumentsOf(q), func(path, text string, sends bool) bool {
+		ok, err := g.o.Store.Endorsed(ctx, endorsementOf(q, path, text, sends))
+		failed = errors.Join(failed, err)
+		return ok
+	})
+	return found, failed
+}
+
+// argumentsOf returns the values that a call carries.
+func argumentsOf(q deck.Question) json.RawMessage {
+	switch q.Method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
+		if arguments := deck.ArgumentsInText(rawjson.Get(q.Params, "arguments")); arguments != nil {
+			return arguments
+		}
+		return rawjson.Get(q.Params, "arguments")
+	}
+	return rawjson.Apply(q.Params, rawjson.Drop("_meta"))
+}
+
+// act returns what a call does with its values. What a server that is not trusted says about its own tools counts only
+// for the integrity of values: private text is not sent to it, whatever it says.
+func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
+	if q.Spec.Server == "" {
+		act := flow.Act{Needs: flow.Untrusted, TextsOnly: true}
+		switch {
+		case q.Kind != "tool":
+		case slices.Contains(g.o.Tools.Edits, q.Spec.Tool) && !g.writesDocument(ctx, q):
+			act.Needs = flow.Project
+		case slices.Contains(g.o.Tools.Commands, q.Spec.Tool):
+			act.Needs, act.Sends = flow.Project, true
+		case slices.Contains(g.o.Tools.Fetches, q.Spec.Tool):
+			act.Sends = true
+		}
+		return act
+	}
+	act := flow.Act{Server: string(q.Spec.Server), Needs: flow.Untrusted, Sends: !g.rows.trusted(q.Spec.Server)}
+	if q.Kind != "tool" {
+		return act
+	}
+	if string(rawjson.Get(q.Spec.Definition, "annotations", "readOnlyHint")) != "true" {
+		act.Needs = flow.Trusted
+	}
+	if string(rawjson.Get(q.Spec.Definition, "annotations", "openWorldHint")) != "false" {
+		act.Sends = true
+	}
+	return act
+}
+
+// findingText describes to a person what is wrong with a call.
+func findingText(f flow.Finding) string {
+	var lines []string
+	add := func(what string, values []flow.Value) {
+		for _, v := range values {
+			place, from := v.Path, "the model, after it had read text that is not trusted"
+			if place == "" {
+				place = "all arguments"
+			}
+			if v.Origin != nil {
+				from = v.Origin.String()
+			}
+			lines = append(lines, fmt.Sprintf("%s (%s, from %s)", place, v.Label, from))
+		}
+		lines[len(lines)-len(values)] = what + lines[len(lines)-len(values)]
+	}
+	if len(f.Values) > 0 {
+		add("yes endorses values that the person did not type: ", f.Values)
+	}
+	if len(f.Secret) > 0 {
+		add("yes sends private text: ", f.Secret)
+	}
+	const most = 12
+	if len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", len(lines)-most))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Approved implements [deck.CallObserver]: the person has endorsed the values, or the call.
+func (g *FlowGuard) Approved(ctx context.Context, q deck.Question, by string) error {
+	judged := g.judged(q.Caller)
+	if judged == "off" {
+		return nil
+	}
+	r, err := g.run(ctx, deck.RunOf(q.Caller))
+	if err != nil {
+		return err
+	}
+	found, err := g.check(ctx, r, q, judged)
+	if err != nil || found.Empty() {
+		return err
+	}
+	var all []store.Endorsement
+	for i, v := range slices.Concat(found.Values, found.Secret) {
+		e := endorsementOf(q, v.Path, v.Text, i >= len(found.Values))
+		e.Shown, e.Label = redactText(v.Text), v.Label.String()
+		if v.Origin != nil {
+			e.Origin = v.Origin.String()
+		}
+		all = append(all, e)
+	}
+	for i := range all {
+		all[i].ID, all[i].By = approvalID("", ""), by
+	}
+	return g.o.Store.AddEndorsements(ctx, g.o.Endorsement, all...)
+}
+
+// endorsementOf returns what a person must have endorsed for a value at a place in the arguments. With sends, and for a
+// short value such as "5" or "true", the endorsement counts for the same place of the same tool; otherwise wherever the
+// value is used.
+func endorsementOf(q deck.Question, path, text string, sends bool) store.Endorsement {
+	e := store.Endorsement{Principal: q.Caller.Principal, Hash: sha256Hex([]byte(text)), Sends: sends}
+	if sends || len(text) < minEndorsed || text == "true" || text == "false" {
+		e.Server, e.Tool, e.Place = string(q.Spec.Server), q.Spec.Tool, path
+	}
+	return e
+}
+
+// minEndorsed is the size in bytes of the shortest value whose endorsement counts at every place.
+const minEndorsed = 4

@@ -1,0 +1,116 @@
+package guards
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// RowLabels are the labels of the results of servers, as their rows say.
+type RowLabels struct {
+	rows atomic.Pointer[map[drawbridge.ServerID]rowLabel]
+}
+
+type rowLabel struct {
+	trusted bool
+	labels  []config.ToolLabel
+}
+
+// Update replaces the rows.
+func (l *RowLabels) Update(rows []config.Server) {
+	all := make(map[drawbridge.ServerID]rowLabel, len(rows))
+	for id, row := range ActiveRows(rows) {
+		all[id] = rowLabel{trusted: TrustLevel(row) == trusted, labels: row.Labels}
+	}
+	l.rows.Store(&all)
+}
+
+func (l *RowLabels) of(id drawbridge.ServerID) rowLabel {
+	if rows := l.rows.Load(); rows != nil {
+		return (*rows)[id]
+	}
+	return rowLabel{}
+}
+
+// trusted reports whether a person trusts a server.
+func (l *RowLabels) trusted(id drawbridge.ServerID) bool { return l.of(id).trusted }
+
+// foreignTool and foreignText find tools and texts that bring what others have written, such as mails and comments.
+var (
+	foreignTool = regexp.MustCompile(`(?i)mail|inbox|message|comment|chat|review|feedback|ticket|issue|thread|post`)
+	foreignText = regexp.MustCompile(`(?im)(^|[\s"(])(from|to|subject|reply-to|e-?mail|mail|message|comment|review|feedback|reply|wrote|said)( (of|by|from) [^:\n]{1,60})?: `)
+)
+
+// Of returns the label of a text that a tool of a server has returned. It is untrusted if the server is not trusted, or if
+// the text looks like a mail or a comment, which the server only passes on. The row can label the tool as trusted.
+func (l *RowLabels) Of(id drawbridge.ServerID, tool, text string) flow.Label {
+	row := l.of(id)
+	label := flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}
+	if row.trusted {
+		label.Integrity = flow.Trusted
+	}
+	said := false
+	for _, of := range row.labels {
+		if ok, err := path.Match(of.Tools, tool); !ok || err != nil {
+			continue
+		}
+		for _, word := range of.Words {
+			if l, err := label.With(word); err == nil { // the configuration has no other words
+				l.Integrity = min(l.Integrity, label.Integrity)
+				label, said = l, said || word == flow.Trusted.String()
+			}
+		}
+	}
+	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || foreignText.MatchString(text)) {
+		label.Integrity = flow.Untrusted
+	}
+	return label
+}
+
+// withAnnotations returns a label, lowered by what a server says about its result. It never raises the label. The member
+// is that of the experimental extension io.modelcontextprotocol/trust-annotations.
+func withAnnotations(label flow.Label, result []byte) flow.Label {
+	said := rawjson.Get(result, "_meta", TrustAnnotations)
+	if said == nil {
+		return label
+	}
+	if string(rawjson.Get(said, "untrusted")) == "true" {
+		label = label.Join(flow.Label{Integrity: flow.Untrusted})
+	}
+	if string(rawjson.Get(said, "sensitive")) == "true" {
+		label = label.Join(flow.Label{Integrity: flow.Trusted, Confidentiality: flow.Private})
+	}
+	return label
+}
+
+// TrustAnnotations is the member of a result's _meta with the annotations of the experimental MCP extension.
+const TrustAnnotations = "io.modelcontextprotocol/trust-annotations"
+
+// PageLabel returns the label of a page by its names, if the settings say that it is private.
+func (g *FlowGuard) PageLabel(names ...string) flow.Label {
+	for _, name := range names {
+		if slices.ContainsFunc(g.o.PrivatePages, func(glob string) bool { return matchGlob(glob, name) }) {
+			return flow.Label{Integrity: flow.Trusted, Confidentiality: flow.Private}
+		}
+	}
+	return flow.Clean
+}
+
+// matchGlob reports whether a glob matches a name, or for a glob with a slash the end of a path. The case does not count.
+func matchGlob(glob, name string) bool {
+	glob, name = strings.ToLower(glob), strings.ToLower(name)
+	parts := strings.Split(name, "/")
+	if n := strings.Count(glob, "/") + 1; n <= len(parts) {
+		name = cmp.Or(strings.Join(parts[len(parts)-n:], "/"), name)
+	}
+	ok, err := path.Match(glob, name)
+	return ok && err == nil
+}

@@ -1,0 +1,262 @@
+package guards
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// An observedCall is a call in progress. label is the join of the labels of all that its run reads meanwhile; it is
+// guarded by the mutex of the guard.
+type observedCall struct {
+	read   bool
+	label  flow.Label
+	source flow.Source // one of those with the lowest label
+}
+
+// BeforeSend implements [deck.CallObserver]. It labels the file that the call will write, and returns a function that
+// labels the result.
+func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(drawbridge.Result, error) error, error) {
+	switch q.Caller.Kind {
+	case drawbridge.Agent, drawbridge.External, drawbridge.Sandbox:
+	default:
+		return nil, nil // a person
+	}
+	key := deck.RunOf(q.Caller)
+	r, err := g.flowRun(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	c := &observedCall{label: flow.Clean}
+	g.mu.Lock()
+	r.dir = q.Caller.Dir
+	r.calls = append(r.calls, c)
+	g.mu.Unlock()
+	end := func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		r.calls = slices.DeleteFunc(r.calls, func(o *observedCall) bool { return o == c })
+	}
+	if label := r.Label(); !label.Taints() { // what the model made before it read anything is as good as what it was told
+		r.Read(flow.Source{Kind: "call", Name: string(q.Spec.Name), Label: label}, textsOf(argumentsOf(q)))
+	}
+	started := time.Now().Add(-time.Second) // the clock of the file system may be coarse
+	if q.Spec.Server == "" && slices.Contains(g.o.Tools.Edits, q.Spec.Tool) {
+		if err := g.labelWrittenFile(ctx, r.Run, q); err != nil {
+			end()
+			return nil, err
+		}
+	}
+	return func(result drawbridge.Result, err error) error {
+		end()
+		if q.Spec.Server == "" {
+			return g.afterOwnTool(ctx, key, r, q, c, started, result, err)
+		}
+		return g.afterServer(ctx, key, r, q, result, err)
+	}, nil
+}
+
+// labelWrittenFile stores the label of the file that a call will write.
+func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Question) error {
+	if !r.Label().Taints() {
+		return nil
+	}
+	arguments := argumentsOf(q)
+	label, origin := flow.Clean, flow.Source{}
+	for _, text := range flow.Values(arguments, true) {
+		l, from := r.LabelOf(text)
+		if joined := label.Join(l); joined != label || origin == (flow.Source{}) {
+			label = joined
+			if from != nil {
+				origin = *from
+			}
+		}
+	}
+	if label.Integrity >= flow.Project && label.Confidentiality < flow.Private {
+		return nil
+	}
+	path, err := g.o.Context.ResolvePath(q.Caller, rawjson.GetString(arguments, "path"))
+	if err != nil {
+		return err
+	}
+	return g.files.add(ctx, store.FlowFile{Path: realFile(path), Label: label, Origin: origin})
+}
+
+// afterServer labels what a server has returned, also an error: its text is the server's.
+func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q deck.Question, result drawbridge.Result, err error) error {
+	s := flow.Source{Kind: "result", Name: string(q.Spec.Name), Server: string(q.Spec.Server)}
+	text := ""
+	if err != nil {
+		if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Raw == nil && f.Code == drawbridge.PolicyBlocked {
+			return nil // nothing was sent
+		}
+		text = err.Error()
+		s.Label = g.rows.Of(q.Spec.Server, q.Spec.Tool, text)
+	} else {
+		text = textsOf(result.Raw)
+		s.Label = withAnnotations(g.rows.Of(q.Spec.Server, q.Spec.Tool, text), result.Raw)
+	}
+	return g.note(ctx, key, r, s, text)
+}
+
+// note joins the label of a source, notes its text, and stores the label of the run if it has changed.
+func (g *FlowGuard) note(ctx context.Context, key string, r *flowRun, s flow.Source, text string) error {
+	r.Join(s)
+	r.Read(s, text)
+	return g.saveChanged(ctx, key, r)
+}
+
+// saveChanged stores the label of a run, unless it is stored.
+func (g *FlowGuard) saveChanged(ctx context.Context, key string, r *flowRun) error {
+	label := r.Label()
+	g.mu.Lock()
+	saved := r.saved
+	g.mu.Unlock()
+	if label == saved || !label.Taints() {
+		return nil
+	}
+	if err := g.save(ctx, key, r.Run); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	r.saved = label
+	g.mu.Unlock()
+	return nil
+}
+
+// afterOwnTool labels what one of Drawbridge's own tools has returned: the join of the sources that it has read, or
+// without sources the label of the run.
+func (g *FlowGuard) afterOwnTool(ctx context.Context, key string, r *flowRun, q deck.Question, c *observedCall, started time.Time,
+	result drawbridge.Result, err error) error {
+	g.mu.Lock()
+	label, read, source := c.label, c.read, c.source
+	g.mu.Unlock()
+	s := flow.Source{Kind: "tool", Name: string(q.Spec.Name)}
+	if read {
+		s = source
+	}
+	switch tool := q.Spec.Tool; {
+	case slices.Contains(g.o.Tools.Commands, tool):
+		dir, command := q.Caller.Dir, rawjson.GetString(argumentsOf(q), "command")
+		if cwd := rawjson.GetString(argumentsOf(q), "cwd"); cwd != "" {
+			if path, err := g.o.Context.ResolvePath(q.Caller, cwd); err == nil {
+				dir = path
+			}
+		}
+		s = g.commandSource(ctx, dir, command)
+		s.Label = s.Label.Join(r.Label())
+		if err := g.labelChangedFiles(ctx, dir, started, s); err != nil {
+			return err
+		}
+	case slices.Contains(g.o.Tools.Fetches, tool):
+		s.Label = flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}
+	case slices.Contains(g.o.Tools.Files, tool):
+		s.Label = label.Join(flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal})
+	case read:
+		s.Label = label
+	default:
+		s.Label = r.Label()
+	}
+	text := textsOf(result.Raw)
+	if err != nil {
+		text = err.Error()
+	}
+	return g.note(ctx, key, r, s, text)
+}
+
+// labelChangedFiles stores the label of the files that a command has changed.
+func (g *FlowGuard) labelChangedFiles(ctx context.Context, dir string, since time.Time, s flow.Source) error {
+	if dir == "" || s.Label.Integrity >= flow.Project && s.Label.Confidentiality < flow.Private {
+		return nil
+	}
+	var files []store.FlowFile
+	for _, path := range changedFiles(dir, since) {
+		files = append(files, store.FlowFile{Path: realFile(path), Label: s.Label, Origin: s})
+	}
+	return g.files.add(ctx, files...)
+}
+
+// SourceRead implements [deck.FlowTracker].
+func (g *FlowGuard) SourceRead(run string, source deck.Source, label flow.Label, title string) {
+	if source.Kind == "result" {
+		return // labelled by its call
+	}
+	ctx := context.Background()
+	r, err := g.flowRun(ctx, run)
+	if err != nil {
+		return // the next call of the run is refused
+	}
+	s := flow.Source{Kind: source.Kind, Name: source.Name, Label: label}
+	switch source.Kind {
+	case deck.EntitySource:
+		s.Kind, s.Name = "page", cmp.Or(title, source.Name)
+	case "file":
+		g.mu.Lock()
+		dir := r.dir
+		g.mu.Unlock()
+		s = g.fileSource(ctx, dir, source.Name)
+	case "page":
+		s.Kind, s.Label = "web page", flow.Label{Integrity: flow.Untrusted}
+	}
+	g.mu.Lock()
+	for _, c := range r.calls {
+		if joined := c.label.Join(s.Label); joined != c.label || !c.read {
+			c.label, c.source = joined, s
+		}
+		c.read = true
+	}
+	g.mu.Unlock()
+	r.Join(s)
+}
+
+// LabelOf implements [deck.FlowTracker].
+func (g *FlowGuard) LabelOf(run, text string) (flow.Label, flow.Source) {
+	r, err := g.run(context.Background(), run)
+	if err != nil {
+		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}, flow.Source{}
+	}
+	label, origin := r.LabelOf(text)
+	if origin == nil {
+		return label, flow.Source{}
+	}
+	return label, *origin
+}
+
+// textsOf returns the texts and numbers in a result, one in a line.
+func textsOf(result json.RawMessage) string {
+	var b strings.Builder
+	for path, text := range flow.Values(result, false) {
+		if path != "" && strings.HasSuffix(path, "(name)") {
+			continue
+		}
+		b.WriteString(text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Attached notes that the person has given a file or another text to the run of a caller. name is a path or a URI.
+func (g *FlowGuard) Attached(ctx context.Context, caller drawbridge.Caller, name string) error {
+	key := deck.RunOf(caller)
+	r, err := g.flowRun(ctx, key)
+	if err != nil {
+		return err
+	}
+	s := flow.Source{Kind: "attachment", Name: name, Label: flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}}
+	if filepath.IsAbs(name) {
+		s = g.fileSource(ctx, caller.Dir, name)
+	}
+	r.Join(s)
+	return g.saveChanged(ctx, key, r)
+}
