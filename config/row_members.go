@@ -84,7 +84,7 @@ var rowMemberTable = []rowMember{
 			r.server.Trust = r.readWord("trust", v, "trusted", "untrusted", "sandboxed")
 		}},
 	{"labels", "label, list of labels, or object", "by trust",
-		"labels of what the server returns: private, untrusted, project, internal or public; an object gives labels by tool, such as {\"search_*\": \"untrusted\"}. Integrity is only lowered; see docs/information-flow.md",
+		"labels of the server's results: private, untrusted, project, internal or public; an object has labels by tool, such as {\"search_*\": \"untrusted\"}. Integrity is only lowered; see docs/information-flow.md",
 		true, func(r *rowReader, v configfile.Node) { r.readLabels(v) }},
 	// The members auth and oauth are read by readAuth, after all other members.
 	{"auth", "object, or false", "discovered from the server",

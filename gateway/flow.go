@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge/cards"
@@ -11,8 +12,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 )
 
-// newFlowGuard returns the guard of information flow, configured by the settings.
-func (g *Gateway) newFlowGuard(c Config) *guards.FlowGuard {
+// updateRows passes rows of servers to the guards that decide by them. p are the rules, which may be nil.
+func (g *Gateway) updateRows(p *policy.Policy, rows []config.Server, roots []string) {
+	g.ruleGuard.Update(p, rows, roots)
+	g.rowLabels.Update(rows)
+}
+
+// followLabels makes the guard of information flow, configured by the settings, and the read trail that tells it what
+// runs read.
+func (g *Gateway) followLabels(ctx context.Context, c Config) {
 	s := g.set.Settings.Flow
 	if c.Flow != nil {
 		s = *c.Flow
@@ -25,5 +33,7 @@ func (g *Gateway) newFlowGuard(c Config) *guards.FlowGuard {
 	for _, root := range g.set.Settings.Roots {
 		o.Roots = append(o.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
-	return guards.NewFlowGuard(o, &g.rowLabels)
+	g.flow = guards.NewFlowGuard(ctx, o, &g.rowLabels)
+	g.trail = deck.NewReadTrail()
+	g.trail.Tracker = g.flow
 }

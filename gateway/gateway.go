@@ -290,8 +290,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	if err != nil {
 		return storeFault("read the key that seals request states", err)
 	}
-	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
-	g.rowLabels.Update(g.set.Servers)
+	g.updateRows(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	g.updateOwnFiles()
 	g.starter = newLazyStarter(g.set.Mountable(), mounts, c, g.set.Settings.FirstListWait)
 	g.starter.hides = g.ruleGuard.Hides
@@ -304,9 +303,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		return err
 	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
-	g.trail = deck.NewReadTrail()
-	g.flow = g.newFlowGuard(c)
-	g.trail.Tracker = g.flow
+	g.followLabels(ctx, c)
 	if err := g.openAddons(c, found); err != nil {
 		return err
 	}

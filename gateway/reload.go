@@ -58,12 +58,10 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	before.Rules = set.Settings.Rules
 	set.Settings = before
 	ruled := !reflect.DeepEqual(r.rules(), LoadedConfig{config: g.config, set: g.set}.rules())
-	g.ruleGuard.Update(r.policy, set.Servers, set.Settings.RootURIs()) // before a new card can be called
-	g.rowLabels.Update(set.Servers)
+	g.updateRows(r.policy, set.Servers, set.Settings.RootURIs()) // before a new card can be called
 	changes, err := g.applyConfig(ctx, set)
 	if err != nil && changes.IsEmpty() { // nothing was changed: restore the rules
-		g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
-		g.rowLabels.Update(g.set.Servers)
+		g.updateRows(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	} else if g.policy = r.policy; ruled || !changes.IsEmpty() && g.ruleGuard.HidesAnything() {
 		g.deck.Refresh()
 	}

@@ -85,16 +85,14 @@ func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	}
 	before := g.set.Servers
 	g.set.Servers = append(slices.Clone(before), row)
-	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
-	g.rowLabels.Update(g.set.Servers)
+	g.updateRows(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	err = g.enroller.configure(ctx, g.deckMembers(), nil)
 	if err == nil {
 		err = g.fleet.Add(row)
 	}
 	if err != nil {
 		g.set.Servers = before
-		g.ruleGuard.Update(g.policy, before, g.set.Settings.RootURIs())
-		g.rowLabels.Update(before)
+		g.updateRows(g.policy, before, g.set.Settings.RootURIs())
 		return errors.Join(err, g.enroller.configure(ctx, g.deckMembers(), nil))
 	}
 	g.attached = append(g.attached, row)

@@ -81,6 +81,8 @@ type FlowGuard struct {
 	o     FlowOptions
 	rows  *RowLabels
 	files fileLabels
+	// ctx is for the store while a source is noted.
+	ctx context.Context
 
 	mu   sync.Mutex
 	runs *lru.Cache[string, *flowRun]
@@ -101,8 +103,8 @@ var (
 	_ deck.FlowTracker  = (*FlowGuard)(nil)
 )
 
-// NewFlowGuard returns a guard. rows are the labels of servers.
-func NewFlowGuard(o FlowOptions, rows *RowLabels) *FlowGuard {
+// NewFlowGuard returns a guard. rows are the labels of servers. The end of ctx does not end the guard.
+func NewFlowGuard(ctx context.Context, o FlowOptions, rows *RowLabels) *FlowGuard {
 	runs, err := lru.New[string, *flowRun](maxFlowRuns)
 	if err != nil {
 		panic(err) // the size is positive
@@ -113,7 +115,7 @@ func NewFlowGuard(o FlowOptions, rows *RowLabels) *FlowGuard {
 	if o.Endorsement == 0 {
 		o.Endorsement = defaultEndorsement
 	}
-	g := &FlowGuard{o: o, rows: rows, runs: runs}
+	g := &FlowGuard{o: o, rows: rows, runs: runs, ctx: context.WithoutCancel(ctx)}
 	g.files.guard = g
 	return g
 }
@@ -223,7 +225,8 @@ func (g *FlowGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verd
 	if err != nil {
 		return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: FlowRule, Reason: "the label of the run cannot be read", Next: "drawbridge doctor"}
 	}
-	if !r.Label().Taints() {
+	isCommand := q.Spec.Server == "" && slices.Contains(g.o.Tools.Commands, q.Spec.Tool)
+	if !r.Label().Taints() && !isCommand {
 		return allow
 	}
 	found, err := g.check(ctx, r, q, judged)
@@ -244,11 +247,16 @@ func (g *FlowGuard) check(ctx context.Context, r *flow.Run, q deck.Question, jud
 		act.Needs = flow.Untrusted
 	}
 	var failed error
-	found := r.Check(act, argumentsOf(q), func(path, text string, sends bool) bool {
+	arguments := argumentsOf(q)
+	isEndorsed := func(path, text string, sends bool) bool {
 		ok, err := g.o.Store.Endorsed(ctx, endorsementOf(q, path, text, sends))
 		failed = errors.Join(failed, err)
 		return ok
-	})
+	}
+	found := r.Check(act, arguments, isEndorsed)
+	if run := g.runFile(ctx, q, arguments); run != nil && act.Needs > flow.Untrusted && !isEndorsed(run.Path, run.Text, false) {
+		found.Values = append(found.Values, *run)
+	}
 	return found, failed
 }
 

@@ -2,6 +2,7 @@ package guards
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -109,7 +110,7 @@ var (
 )
 
 // writesDocument reports whether a call writes a document that did not exist before, or that a run has written. Its label
-// follows the file, so nobody needs to be asked.
+// follows the file, so no question is needed.
 func (g *FlowGuard) writesDocument(ctx context.Context, q deck.Question) bool {
 	path, err := g.o.Context.ResolvePath(q.Caller, rawjson.GetString(argumentsOf(q), "path"))
 	if err != nil {
@@ -134,7 +135,7 @@ var downloads = regexp.MustCompile(`://|\b(curl|wget|nc|ncat|netcat|ssh|scp|sftp
 var readsAnything = regexp.MustCompile("[*?\\[$`]|\\b(find|xargs|grep|rg|tar|zip|rsync|python3?|node|perl|ruby|sh|bash)\\b|\\s-\\w*[rR]")
 
 // commandSource returns the source for the output of a command in a directory: what it may have read. Files of the
-// project are project text, and what the network gives is untrusted. A file that a run wrote counts if the command names
+// project are project text, and text from the network is untrusted. A file that a run wrote counts if the command names
 // it, or could read it without.
 func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow.Source {
 	s := flow.Source{Kind: "command", Name: firstWords(command), Label: flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}}
@@ -158,6 +159,29 @@ func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow
 		}
 	}
 	return s
+}
+
+// interprets matches commands that may run a file that they name.
+var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|python[\d.]*|node|deno|bun|perl|ruby|php|make|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
+
+// runFile returns the command of a call as a value that is not trusted, if the command may run a file that a run has
+// written from text that is not trusted. Otherwise it returns nil.
+func (g *FlowGuard) runFile(ctx context.Context, q deck.Question, arguments json.RawMessage) *flow.Value {
+	command := rawjson.GetString(arguments, "command")
+	if q.Spec.Server != "" || !slices.Contains(g.o.Tools.Commands, q.Spec.Tool) || !interprets.MatchString(command) {
+		return nil
+	}
+	written, err := g.files.current(ctx)
+	if err != nil {
+		return &flow.Value{Path: "command", Text: command}
+	}
+	for path, f := range written {
+		if f.Label.Integrity < flow.Project && strings.Contains(foldCase(command), filepath.Base(path)) {
+			return &flow.Value{Path: "command", Text: command, Label: f.Label,
+				Origin: &flow.Source{Kind: "file", Name: path + ", written from " + f.Origin.String(), Label: f.Label}}
+		}
+	}
+	return nil
 }
 
 func firstWords(command string) string {

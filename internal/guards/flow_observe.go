@@ -192,7 +192,7 @@ func (g *FlowGuard) SourceRead(run string, source deck.Source, label flow.Label,
 	if source.Kind == "result" {
 		return // labelled by its call
 	}
-	ctx := context.Background()
+	ctx := g.ctx
 	r, err := g.flowRun(ctx, run)
 	if err != nil {
 		return // the next call of the run is refused
@@ -222,7 +222,7 @@ func (g *FlowGuard) SourceRead(run string, source deck.Source, label flow.Label,
 
 // LabelOf implements [deck.FlowTracker].
 func (g *FlowGuard) LabelOf(run, text string) (flow.Label, flow.Source) {
-	r, err := g.run(context.Background(), run)
+	r, err := g.run(g.ctx, run)
 	if err != nil {
 		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}, flow.Source{}
 	}
