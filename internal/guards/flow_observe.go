@@ -48,7 +48,7 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(drawb
 		defer g.mu.Unlock()
 		r.calls = slices.DeleteFunc(r.calls, func(o *observedCall) bool { return o == c })
 	}
-	if label := r.Label(); !label.Taints() { // what the model made before it read anything is as good as what it was told
+	if label := r.Label(); !label.Taints() && q.Spec.Server != "" { // what the model made before it read anything is as good as what it was told
 		r.Read(flow.Source{Kind: "call", Name: string(q.Spec.Name), Label: label}, textsOf(argumentsOf(q)))
 	}
 	started := time.Now().Add(-time.Second) // the clock of the file system may be coarse

@@ -112,7 +112,7 @@ func playAll(t *testing.T, all []scenario, settings scenarioSettings) *score {
 			}
 		})
 	})
-	t.Logf("%-24s %s", settings.name, &total)
+	t.Logf("%-24s %s  succeeded: %q", settings.name, &total, first(total.successful, 3))
 	return &total
 }
 
@@ -129,3 +129,6 @@ func withoutNames(all []scenario, names []string) (rest []string) {
 	}
 	return rest
 }
+
+// first returns the first elements of a list.
+func first(all []string, most int) []string { return all[:min(most, len(all))] }
