@@ -129,7 +129,7 @@ type callState struct {
 	filter        ResultFilter
 	result        drawbridge.Result
 	// observers are called with what the call returns.
-	observers []func(drawbridge.Result, error) error
+	observers []func(*drawbridge.Result, error) error
 	// intercepted is the data that interceptors receive. entered are the interceptors whose Before method was called
 	// and whose After method was not called yet.
 	intercepted InterceptedCall

@@ -13,8 +13,8 @@ type CallObserver interface {
 	Guard
 	// BeforeSend is called when all guards have allowed a call or a person has approved it, before the call is sent. If it
 	// returns an error, the call is refused. Otherwise the deck calls after, unless it is nil, with what the call
-	// returned, before the caller gets it. If after returns an error, the caller gets an error in place of the result.
-	BeforeSend(ctx context.Context, q Question) (after func(drawbridge.Result, error) error, err error)
+	// returned, before the caller gets it; after may add to the _meta of the result. If after returns an error, the caller gets an error in place of the result.
+	BeforeSend(ctx context.Context, q Question) (after func(*drawbridge.Result, error) error, err error)
 	// Approved is called after a person has approved a call for which the guard had required an approval; by names the
 	// person. If it returns an error, the call is refused.
 	Approved(ctx context.Context, q Question, by string) error
@@ -39,7 +39,7 @@ func (d *Deck) observeCall(ctx context.Context, s *callState) error {
 func (s *callState) tellObservers(err error) error {
 	var all []error
 	for _, after := range s.observers {
-		all = append(all, after(s.result, err))
+		all = append(all, after(&s.result, err))
 	}
 	if failed := errors.Join(all...); failed != nil {
 		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,

@@ -28,12 +28,14 @@ func (g *Gateway) followLabels(ctx context.Context, c Config) {
 	o := guards.FlowOptions{Store: g.shared.db, Logger: g.log, Context: deck.Context{Dir: c.Dir},
 		Roots: slices.Clone(g.set.Settings.Deck.Roots), Off: s.Agent == "off", Clients: cmp.Or(s.Clients, "private"),
 		PrivateFiles: append(config.DefaultPrivateFiles(), s.PrivateFiles...), PrivatePages: s.PrivatePages, Endorsement: s.Endorsement,
+		Annotations: s.Annotations != nil && *s.Annotations,
 		Tools: guards.FlowTools{Edits: cards.EditTools(), Files: cards.FileTools(), Commands: cards.CommandTools(),
 			Fetches: cards.FetchTools()}}
 	for _, root := range g.set.Settings.Roots {
 		o.Roots = append(o.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
 	g.flow = guards.NewFlowGuard(ctx, o, &g.rowLabels)
+	g.ruleGuard.UseLabels(g.flow)
 	g.trail = deck.NewReadTrail()
 	g.trail.Tracker = g.flow
 }

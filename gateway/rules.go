@@ -36,6 +36,8 @@ type Explanation struct {
 	At    string             `json:"at,omitempty"`
 	Why   string             `json:"why"`
 	Steps []policy.TraceStep `json:"steps"`
+	// Flow is the verdict of the guard of information flow; nil if the run of the caller has read only what is trusted.
+	Flow *guards.FlowExplanation `json:"flow,omitempty"`
 }
 
 // Explain returns the verdict of the rules on a call that caller would make. name is a listed name or a URI; nil
@@ -65,6 +67,6 @@ func (g *Gateway) Explain(caller drawbridge.Caller, name string, arguments json.
 	return Explanation{
 		Kind: kind, Name: spec.Name, Server: spec.Server, Caller: caller.Principal, Effect: d.Effect.String(),
 		Hidden: d.Hidden,
-		Rule:   d.Rule, At: d.At, Why: d.Why, Steps: steps,
+		Rule:   d.Rule, At: d.At, Why: d.Why, Steps: steps, Flow: g.flow.Explain(q),
 	}, nil
 }

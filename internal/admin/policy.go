@@ -104,6 +104,8 @@ type CallerChange struct {
 	Client string
 	// Kind is the name of a drawbridge.CallerKind, such as "external"; empty does not change the kind.
 	Kind string
+	// Thread is the session of the agent that calls; empty for other callers.
+	Thread string
 	// Scopes are all scopes of the caller; nil means the scopes of the owner.
 	Scopes []string
 }
@@ -132,6 +134,9 @@ func (c CallerChange) Apply(owner drawbridge.Caller) drawbridge.Caller {
 	}
 	if c.Kind != "" {
 		owner.Kind = parseCallerKind(c.Kind)
+	}
+	if c.Thread != "" {
+		owner.Kind, owner.Thread, owner.Run = drawbridge.Agent, c.Thread, c.Thread
 	}
 	if c.Client != "" {
 		owner.Client, _ = json.Marshal(map[string]string{"name": c.Client})

@@ -111,7 +111,8 @@ func (d policyCommands) explainCommand() *cobra.Command {
 		Short: "Explain the decision on a call",
 		Long: `Explain the decision on a call of a tool, a prompt or a resource, by any of its names or its URI,
 with these arguments (one JSON object, or KEY=VALUE words): allow, ask or deny, the rule that decided,
-and the result of each rule before it. Nothing is called. The caller is you, or the one that --caller, --client, --kind and
+and the result of each rule before it. With --thread, the call is one of the agent in that session, and the label of its
+run and the sources that it has read count too. Nothing is called. The caller is you, or the one that --caller, --client, --kind and
 --scope describe; the principal of a client with a token of its own is "client:NAME".`,
 		Example: `  drawbridge policy explain fs__write_file path=/etc/hosts
   drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
@@ -151,6 +152,7 @@ and the result of each rule before it. Nothing is called. The caller is you, or 
 	flags.StringVar(&who.Client, "client", "", "the name that the client sends")
 	flags.StringVar(&who.Kind, "kind", "", "the kind of caller: `author`, agent, external, import or sandbox")
 	flags.StringArrayVar(&who.Scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; may be repeated")
+	flags.StringVar(&who.Thread, "thread", "", "the `SESSION` of the agent that calls")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -179,5 +181,15 @@ func (d policyCommands) printExplanation(e gateway.Explanation) error {
 		}
 		safetext.Fprintf(tw, "  rule %d\t%s\t%s\n", s.Rule, s.Effect, matched)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil || e.Flow == nil {
+		return err
+	}
+	safetext.Fprintf(d.Out, "information flow: %s; the run is %s\n", e.Flow.Effect, e.Flow.Label)
+	if e.Flow.Why != "" {
+		safetext.Fprintf(d.Out, "  %s\n", e.Flow.Why)
+	}
+	for _, s := range e.Flow.Sources {
+		safetext.Fprintf(d.Out, "  it has read %s\n", s)
+	}
+	return nil
 }

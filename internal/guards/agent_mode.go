@@ -79,6 +79,6 @@ func (w *RuleGuard) allowsByRule(q deck.Question) bool {
 	if o.policy == nil {
 		return false
 	}
-	d := o.policy.Decide(o.policyQuestion(q))
+	d := o.policy.Decide(w.request(o, q))
 	return d.Effect == drawbridge.Allow && d.Rule > 0
 }

@@ -67,6 +67,8 @@ type FlowOptions struct {
 	// clients: "private" (only private text), "all", or "off".
 	Off     bool
 	Clients string
+	// Annotations adds the labels of results of servers to their _meta, for clients.
+	Annotations bool
 	// Endorsement is how long an endorsement holds; 0 means 8 hours.
 	Endorsement time.Duration
 	// Now returns the time; nil means time.Now.
@@ -372,3 +374,26 @@ func endorsementOf(q deck.Question, path, text string, sends bool) store.Endorse
 
 // minEndorsed is the size in bytes of the shortest value whose endorsement counts at every place.
 const minEndorsed = 4
+
+// A FlowExplanation is the verdict of a [FlowGuard] on a call, for people.
+type FlowExplanation struct {
+	Effect string `json:"effect"`
+	Why    string `json:"why,omitempty"`
+	// Label is the label of the run, and Sources are the sources that explain it.
+	Label   string   `json:"label"`
+	Sources []string `json:"sources"`
+}
+
+// Explain returns the verdict on a call; nil if the run of the caller has read only what is trusted and not private.
+func (g *FlowGuard) Explain(q deck.Question) *FlowExplanation {
+	label, sources, err := g.LabelOfRun(g.ctx, q.Caller)
+	if err == nil && !label.Taints() {
+		return nil
+	}
+	v := g.Decide(g.ctx, q)
+	e := &FlowExplanation{Effect: v.Effect.String(), Why: v.Reason, Label: label.String()}
+	for _, s := range sources {
+		e.Sources = append(e.Sources, s.String()+" ("+s.Label.String()+")")
+	}
+	return e
+}

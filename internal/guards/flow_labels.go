@@ -2,6 +2,7 @@ package guards
 
 import (
 	"cmp"
+	"encoding/json"
 	"path"
 	"regexp"
 	"slices"
@@ -89,6 +90,18 @@ func withAnnotations(label flow.Label, result []byte) flow.Label {
 		label = label.Join(flow.Label{Integrity: flow.Trusted, Confidentiality: flow.Private})
 	}
 	return label
+}
+
+// annotated returns a result with its label in its _meta, beside what the server says.
+func annotated(result json.RawMessage, label flow.Label) json.RawMessage {
+	var edits []rawjson.Edit
+	if label.Integrity < flow.Trusted {
+		edits = append(edits, rawjson.Put(json.RawMessage("true"), "_meta", TrustAnnotations, "untrusted"))
+	}
+	if label.Confidentiality == flow.Private {
+		edits = append(edits, rawjson.Put(json.RawMessage("true"), "_meta", TrustAnnotations, "sensitive"))
+	}
+	return rawjson.Apply(result, edits...)
 }
 
 // TrustAnnotations is the member of a result's _meta with the annotations of the experimental MCP extension.

@@ -27,7 +27,7 @@ type observedCall struct {
 
 // BeforeSend implements [deck.CallObserver]. It labels the file that the call will write, and returns a function that
 // labels the result.
-func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(drawbridge.Result, error) error, error) {
+func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*drawbridge.Result, error) error, error) {
 	switch q.Caller.Kind {
 	case drawbridge.Agent, drawbridge.External, drawbridge.Sandbox:
 	default:
@@ -58,7 +58,7 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(drawb
 			return nil, err
 		}
 	}
-	return func(result drawbridge.Result, err error) error {
+	return func(result *drawbridge.Result, err error) error {
 		end()
 		if q.Spec.Server == "" {
 			return g.afterOwnTool(ctx, key, r, q, c, started, result, err)
@@ -94,7 +94,7 @@ func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Qu
 }
 
 // afterServer labels what a server has returned, also an error: its text is the server's.
-func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q deck.Question, result drawbridge.Result, err error) error {
+func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q deck.Question, result *drawbridge.Result, err error) error {
 	s := flow.Source{Kind: "result", Name: string(q.Spec.Name), Server: string(q.Spec.Server)}
 	text := ""
 	if err != nil {
@@ -106,6 +106,9 @@ func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q d
 	} else {
 		text = textsOf(result.Raw)
 		s.Label = withAnnotations(g.rows.Of(q.Spec.Server, q.Spec.Tool, text), result.Raw)
+	}
+	if err == nil && g.o.Annotations && q.Caller.Kind == drawbridge.External {
+		result.Raw = annotated(result.Raw, s.Label)
 	}
 	return g.note(ctx, key, r, s, text)
 }
@@ -138,7 +141,7 @@ func (g *FlowGuard) saveChanged(ctx context.Context, key string, r *flowRun) err
 // afterOwnTool labels what one of Drawbridge's own tools has returned: the join of the sources that it has read, or
 // without sources the label of the run.
 func (g *FlowGuard) afterOwnTool(ctx context.Context, key string, r *flowRun, q deck.Question, c *observedCall, started time.Time,
-	result drawbridge.Result, err error) error {
+	result *drawbridge.Result, err error) error {
 	g.mu.Lock()
 	label, read, source := c.label, c.read, c.source
 	g.mu.Unlock()

@@ -25,6 +25,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 )
 
@@ -32,6 +33,8 @@ import (
 type RuleGuard struct {
 	logger *slog.Logger
 	rules  atomic.Pointer[ruleSet]
+	// labels returns the label of the run of a caller; nil knows none.
+	labels func(drawbridge.Caller) flow.Label
 }
 
 var _ deck.ExplainingGuard = (*RuleGuard)(nil)
@@ -48,6 +51,14 @@ func NewRuleGuard(log *slog.Logger) *RuleGuard {
 	w := &RuleGuard{logger: log}
 	w.rules.Store(&ruleSet{})
 	return w
+}
+
+// UseLabels makes expressions in rules see the labels of runs. It must be called before the guard is used.
+func (w *RuleGuard) UseLabels(g *FlowGuard) {
+	w.labels = func(caller drawbridge.Caller) flow.Label {
+		label, _, _ := g.LabelOfRun(g.ctx, caller) // with an error the label is the lowest
+		return label
+	}
 }
 
 // CompileRules compiles rules. It returns nil for nil rules. The error is a *drawbridge.Fault with code InvalidInput
@@ -150,7 +161,7 @@ func (w *RuleGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdic
 	if o.policy == nil {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
-	d := o.policy.Decide(o.policyQuestion(q))
+	d := o.policy.Decide(w.request(o, q))
 	v := drawbridge.Verdict{Effect: d.Effect, Hide: d.Hidden, Rule: ruleLabel(&d)}
 	if d.Effect == drawbridge.Deny {
 		v.Reason = policy.DeniedMessage
@@ -189,7 +200,17 @@ func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceSte
 	if o.policy == nil {
 		return policy.Decision{Effect: drawbridge.Allow, Why: "no rules are configured"}, nil
 	}
-	return o.policy.Explain(o.policyQuestion(q))
+	return o.policy.Explain(w.request(o, q))
+}
+
+// request returns the request for package policy, with the label of the run if a rule looks at it.
+func (w *RuleGuard) request(o *ruleSet, q deck.Question) policy.Request {
+	r := o.policyQuestion(q)
+	if w.labels != nil && o.policy.UsesRun() {
+		label := w.labels(q.Caller)
+		r.Label = &label
+	}
+	return r
 }
 
 // policyQuestion converts a question of the deck to a request for package policy.

@@ -32,7 +32,7 @@ const (
 // mentions are the parts of a request that an expression uses. client reports whether it uses the declared name of the
 // caller's program.
 type mentions struct {
-	args, method, card, caller, client, others bool
+	args, method, card, caller, client, run, others bool
 	// parts are the members that the expression uses: "args.path", "caller.scopes". If the expression uses a whole
 	// variable, parts contains the variable's name: "trust". An argument whose presence is only tested is not in parts.
 	parts []string
@@ -87,7 +87,7 @@ func newExprCompiler() (*exprCompiler, error) {
 		decls.NewVariable("tool", types.StringType), decls.NewVariable("name", types.StringType),
 		decls.NewVariable("kind", types.StringType), decls.NewVariable("args", dynamic),
 		decls.NewVariable("annotations", dynamic), decls.NewVariable("trust", types.StringType),
-		decls.NewVariable("method", types.StringType))...)
+		decls.NewVariable("method", types.StringType), decls.NewVariable("run", dynamic))...)
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +174,8 @@ func findMentions(expr ast.Expr) (m mentions) {
 			m.card = true
 		case "caller":
 			m.caller = true
+		case "run":
+			m.run = true
 		default:
 			m.others = true
 		}

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 )
 
 // The kinds of items that a caller can use. If a request names no item, such as a request for the list of tasks or a
@@ -68,7 +69,9 @@ type Policy struct {
 	home            string
 	// exprUsesCaller reports whether an expression of a rule uses the variable caller.
 	exprUsesCaller bool
-	targets        targetCache
+	// exprUsesRun reports whether an expression uses the label of the caller's run.
+	exprUsesRun bool
+	targets     targetCache
 }
 
 // New checks rules and returns their policy. The error is a *RuleError for the first mistake.
@@ -118,6 +121,7 @@ func compileRules(rules drawbridge.Rules) (p *Policy, mistakes []*RuleError) {
 		ready.reason = ruleReason(ready.effect, len(p.rules)+1)
 		p.rules = append(p.rules, ready)
 		p.exprUsesCaller = p.exprUsesCaller || ready.when != nil && ready.when.mentions.caller
+		p.exprUsesRun = p.exprUsesRun || ready.when != nil && ready.when.mentions.run
 	}
 	return p, mistakes
 }
@@ -145,6 +149,8 @@ type Request struct {
 	Params json.RawMessage
 	// Trust is the server's trust level from the configuration: "trusted", "untrusted" or "sandboxed".
 	Trust string
+	// Label is the label of the caller's run; nil if it is not known.
+	Label *flow.Label
 	// Dirs are the directories to which the server may join a relative path in the arguments, as absolute paths or file
 	// URIs.
 	Dirs []string
@@ -189,7 +195,7 @@ func (p *Policy) Explain(q Request) (Decision, []TraceStep) {
 
 func (p *Policy) decideTracing(q *Request, trace *[]TraceStep) Decision {
 	s := ruleSubject{ruleTarget: p.targetFor(q.Kind, &q.Spec, q.Trust), caller: newCallerView(&q.Caller),
-		method: q.Method, definition: q.Spec.Definition}
+		method: q.Method, definition: q.Spec.Definition, label: q.Label}
 	s.setCall(q.Params, p.home, q.Dirs)
 	d := p.firstDecision(&s, trace)
 	first := MethodOf(q.Kind)
@@ -221,6 +227,9 @@ func (p *Policy) HiddenDecision(who *drawbridge.Caller, kind string, spec *drawb
 	s := ruleSubject{ruleTarget: t, caller: newCallerView(who), method: MethodOf(kind), definition: spec.Definition}
 	return p.firstDecision(&s, nil)
 }
+
+// UsesRun reports whether a rule looks at the label of the caller's run, see [Request].
+func (p *Policy) UsesRun() bool { return p.exprUsesRun }
 
 // CallerClass returns a key for a caller. The rules hide the same items from all callers with the same key.
 func (p *Policy) CallerClass(who drawbridge.Caller) string {
@@ -369,6 +378,8 @@ type ruleSubject struct {
 	isCall       bool
 	callArgs     callArguments
 	replacedArgs *callArguments
+	// label is the label of the caller's run; nil if it is not known.
+	label *flow.Label
 	// exprVars are the variables of expressions. They are created when the first expression is evaluated.
 	exprVars map[string]any
 }
@@ -417,6 +428,9 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 	}
 	if about.others {
 		s.exprVars["server"], s.exprVars["trust"] = s.server, s.trust
+	}
+	if about.run {
+		s.exprVars["run"] = map[string]any{"integrity": s.label.Integrity.String(), "confidentiality": s.label.Confidentiality.String()}
 	}
 	if about.method {
 		s.exprVars["method"] = s.foldedMethod()

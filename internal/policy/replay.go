@@ -255,6 +255,8 @@ func (m mentions) firstUnknown(g UnknownFields, called bool) string {
 		switch {
 		case of == "trust" && g.Trust:
 			return "the trust of the server"
+		case of == "run":
+			return "the label of the run"
 		case of == "annotations" && g.Annotations:
 			return "the annotations"
 		case (of == "tool" || of == "name") && g.Name:

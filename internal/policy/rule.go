@@ -364,7 +364,8 @@ func (r *compiledRule) matchConditions(s *ruleSubject) (matchResult, error) {
 
 func (r *compiledRule) matchExpression(s *ruleSubject) (matchResult, error) {
 	about := &r.when.mentions
-	if about.args && s.currentArgs() == nil || about.card && !s.nameKnown || about.method && s.foldedMethod() == "" {
+	if about.args && s.currentArgs() == nil || about.card && !s.nameKnown || about.method && s.foldedMethod() == "" ||
+		about.run && s.label == nil {
 		return matchMaybe, nil
 	}
 	if about.args {
