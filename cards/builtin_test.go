@@ -2,6 +2,7 @@ package cards
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,6 +135,13 @@ func TestRead(t *testing.T) {
 	}
 	if sources, _ := b.trail.Sources("session:one"); len(sources) != 8 {
 		t.Errorf("the trail has %d files: %v", len(sources), sources)
+	} else {
+		for _, s := range sources {
+			content, err := os.ReadFile(s.Name)
+			if err != nil || s.Digest != deck.Digest(sha256.Sum256(content)) {
+				t.Errorf("%s has the digest %s, %v", s.Name, s.Digest, err)
+			}
+		}
 	}
 	if sources, _ := b.trail.Sources("session:two"); len(sources) != 0 {
 		t.Errorf("the trail of another session has %v", sources)

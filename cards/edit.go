@@ -50,7 +50,7 @@ func newEditCard(c deck.Context) (drawbridge.Card, error) {
 		Name: "edit", Title: "Edit file", Text: editText, Scopes: []drawbridge.Scope{ScopeFSRead, ScopeFSWrite},
 		AcceptsText: true, Annotations: &Annotations{Destructive: true},
 		Examples: []editInput{{Path: "main.go", OldText: "return 1\n", NewText: "return 2\n"}},
-	}, func(_ context.Context, call drawbridge.Call, in editInput) (Answer[editOutput], error) {
+	}, func(ctx context.Context, call drawbridge.Call, in editInput) (Answer[editOutput], error) {
 		edits, err := in.edits()
 		if err != nil {
 			return Answer[editOutput]{}, err
@@ -59,7 +59,7 @@ func newEditCard(c deck.Context) (drawbridge.Card, error) {
 		if err != nil {
 			return Answer[editOutput]{}, err
 		}
-		return b.edit(call.Caller, path, edits)
+		return b.edit(ctx, call.Caller, path, edits)
 	}), nil
 }
 
@@ -81,7 +81,7 @@ func (in editInput) edits() ([]textfile.Edit, error) {
 	return edits, nil
 }
 
-func (b fileBackend) edit(caller drawbridge.Caller, path string, edits []textfile.Edit) (answer Answer[editOutput],
+func (b fileBackend) edit(ctx context.Context, caller drawbridge.Caller, path string, edits []textfile.Edit) (answer Answer[editOutput],
 	err error) {
 	before, err := b.readForEdit(caller, path)
 	if err != nil {
@@ -99,7 +99,7 @@ func (b fileBackend) edit(caller drawbridge.Caller, path string, edits []textfil
 	if now, err := b.readForEdit(caller, path); err != nil || now != before {
 		return answer, modifiedText
 	}
-	if err := b.replace(caller, "edit", path, []byte(result.Content)); err != nil {
+	if err := b.replace(ctx, caller, "edit", path, []byte(result.Content)); err != nil {
 		return answer, err
 	}
 	out := editOutput{Path: relativePath(b.context, caller, path), Replacements: result.Replacements,

@@ -100,13 +100,13 @@ func newReadCard(c deck.Context) (drawbridge.Card, error) {
 		if err != nil {
 			return Answer[readOutput]{}, err
 		}
-		return b.read(call.Caller, path, in)
+		return b.read(ctx, call.Caller, path, in)
 	}), nil
 }
 
 // read reads a file according to its content: as text, image or notebook. For any other file, it returns only the size
 // and the media type.
-func (b fileBackend) read(caller drawbridge.Caller, path string, in readInput) (answer Answer[readOutput], err error) {
+func (b fileBackend) read(ctx context.Context, caller drawbridge.Caller, path string, in readInput) (answer Answer[readOutput], err error) {
 	f, err := b.files.Open(path)
 	if err != nil {
 		return answer, fileError("read", path, err)
@@ -147,7 +147,7 @@ func (b fileBackend) read(caller drawbridge.Caller, path string, in readInput) (
 	if err != nil {
 		return answer, err
 	}
-	b.noteRead(caller, path, info)
+	b.noteRead(ctx, caller, path, info)
 	return answer, nil
 }
 

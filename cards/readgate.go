@@ -1,11 +1,15 @@
 package cards
 
 import (
+	"context"
+	"crypto/sha256"
+	"io"
 	"io/fs"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
 // The errors of a ReadGate, in a wording that models know from their training.
@@ -108,7 +112,42 @@ func newFileBackend(c deck.Context) (b fileBackend, err error) {
 }
 
 // noteRead stores that a caller has read a file, in the ReadGate and in the ReadTrail.
-func (b fileBackend) noteRead(caller drawbridge.Caller, path string, info fs.FileInfo) {
+func (b fileBackend) noteRead(ctx context.Context, caller drawbridge.Caller, path string, info fs.FileInfo) {
 	b.gate.note(caller, path, info)
-	b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "file", Name: path})
+	if info.Mode().IsRegular() {
+		b.noteSource(ctx, caller, path)
+		return
+	}
+	b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "file", Name: path, Call: audit.CallID(ctx)})
+}
+
+// maxDigested is the maximum size in bytes of a file whose digest is stored with a read of it.
+const maxDigested = 16 << 20
+
+// noteSource stores a regular file that a caller has read in the ReadTrail. The digest is that of the whole file, also if the
+// caller has read a part.
+func (b fileBackend) noteSource(ctx context.Context, caller drawbridge.Caller, path string) {
+	if b.trail == nil {
+		return
+	}
+	b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "file", Name: path, Digest: b.digest(path), Call: audit.CallID(ctx)})
+}
+
+// digest returns the digest of a file. It is the zero value for a directory, for a file of more than maxDigested bytes,
+// and for a file that cannot be read.
+func (b fileBackend) digest(path string) (d deck.Digest) {
+	f, err := b.files.Open(path)
+	if err != nil {
+		return d
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxDigested {
+		return d
+	}
+	sum := sha256.New()
+	if n, err := io.Copy(sum, io.LimitReader(f, maxDigested+1)); err != nil || n > maxDigested {
+		return d
+	}
+	sum.Sum(d[:0])
+	return d
 }

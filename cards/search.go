@@ -244,7 +244,7 @@ func (b fileBackend) grep(ctx context.Context, caller drawbridge.Caller, path st
 	for _, f := range found.Files {
 		shown := relativePath(b.context, caller, filepath.Join(root, filepath.FromSlash(f.Path)))
 		writeMatches(&text, safetext.Line(shown), f, o)
-		b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "file", Name: filepath.Join(root, filepath.FromSlash(f.Path))})
+		b.noteSource(ctx, caller, filepath.Join(root, filepath.FromSlash(f.Path)))
 	}
 	lines := clampLines(text.String())
 	out.More = out.More || len(lines) < text.Len()

@@ -16,4 +16,6 @@ type FileChange struct {
 	// of the file.
 	Run, Tool, Path string
 	Caller          drawbridge.Caller
+	// Call is the ID of the audit record of the call that makes the change; empty without an audit.
+	Call string
 }

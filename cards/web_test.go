@@ -99,7 +99,7 @@ func TestWebfetch(t *testing.T) {
 		t.Error("the read trail is empty")
 	}
 	for _, s := range sources {
-		if s.Kind != "page" || !strings.HasPrefix(s.Name, site.URL) {
+		if s.Kind != "page" || !strings.HasPrefix(s.Name, site.URL) || s.Digest == (deck.Digest{}) {
 			t.Errorf("read trail: %+v", s)
 		}
 	}

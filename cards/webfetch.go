@@ -3,6 +3,7 @@ package cards
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	_ "embed" // the description
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
@@ -120,7 +122,8 @@ func (b webBackend) fetch(ctx context.Context, caller drawbridge.Caller, in webf
 	if err != nil {
 		return answer, ToolError("Could not fetch " + safetext.Line(in.URL) + ": " + safetext.Line(err.Error()) + ".")
 	}
-	b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "page", Name: page.URL})
+	b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "page", Name: page.URL, Digest: sha256.Sum256(page.Body),
+		Call: audit.CallID(ctx)})
 	out := webfetchOutput{URL: page.URL, Redirects: page.Via, Status: page.Status, Type: page.Type, Cut: page.Cut}
 	failed := page.Status < 200 || page.Status > 299
 	if strings.HasPrefix(page.Type, "image/") && !page.Cut && !failed {

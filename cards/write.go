@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
 //go:embed write.md
@@ -35,16 +36,16 @@ func newWriteCard(c deck.Context) (drawbridge.Card, error) {
 		Name: "write", Title: "Write file", Text: writeText, Scopes: []drawbridge.Scope{ScopeFSWrite}, AcceptsText: true,
 		Annotations: &Annotations{Destructive: true, Idempotent: true},
 		Examples:    []writeInput{{Path: "notes.txt", Content: "first line\n"}},
-	}, func(_ context.Context, call drawbridge.Call, in writeInput) (Answer[writeOutput], error) {
+	}, func(ctx context.Context, call drawbridge.Call, in writeInput) (Answer[writeOutput], error) {
 		path, err := resolvePath(c, call.Caller, in.Path)
 		if err != nil {
 			return Answer[writeOutput]{}, err
 		}
-		return b.write(call.Caller, path, in.Content)
+		return b.write(ctx, call.Caller, path, in.Content)
 	}), nil
 }
 
-func (b fileBackend) write(caller drawbridge.Caller, path, content string) (answer Answer[writeOutput], err error) {
+func (b fileBackend) write(ctx context.Context, caller drawbridge.Caller, path, content string) (answer Answer[writeOutput], err error) {
 	out := writeOutput{Path: relativePath(b.context, caller, path), Bytes: len(content)}
 	if len(content) > maxEditSize {
 		return answer, ToolError(fmt.Sprintf("The content has %d bytes; %d are allowed.", len(content), maxEditSize))
@@ -62,7 +63,7 @@ func (b fileBackend) write(caller drawbridge.Caller, path, content string) (answ
 			return answer, err
 		}
 	}
-	if err := b.replace(caller, "write", path, []byte(content)); err != nil {
+	if err := b.replace(ctx, caller, "write", path, []byte(content)); err != nil {
 		return answer, err
 	}
 	return Answer[writeOutput]{Text: fmt.Sprintf("Saved %d byte(s) to %s.", len(content), out.Path), Value: out}, nil
@@ -80,11 +81,11 @@ func (b fileBackend) stat(path string) (fs.FileInfo, error) {
 
 // replace writes a file for a tool. It first stores the earlier content in the undo log. If that fails, it does not
 // write the file.
-func (b fileBackend) replace(caller drawbridge.Caller, tool, path string, data []byte) error {
+func (b fileBackend) replace(ctx context.Context, caller drawbridge.Caller, tool, path string, data []byte) error {
 	done := func([]byte) error { return nil }
 	if b.undo != nil {
 		var err error
-		if done, err = b.undo.Before(FileChange{deck.RunOf(caller), tool, path, caller}); err != nil {
+		if done, err = b.undo.Before(FileChange{deck.RunOf(caller), tool, path, caller, audit.CallID(ctx)}); err != nil {
 			return fmt.Errorf("keep the content of %s: %w", path, err)
 		}
 	}

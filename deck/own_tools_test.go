@@ -2,6 +2,7 @@ package deck
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -84,12 +85,17 @@ func TestResultsAreOnTheReadTrail(t *testing.T) {
 	trail := NewReadTrail()
 	d := open(t, &fake{}, Options{ReadTrail: trail, Tools: []drawbridge.Card{ownRead}}, listing("fs", "list"))
 	caller := drawbridge.Caller{Kind: drawbridge.Author, Scopes: []drawbridge.Scope{"*"}, Session: "one"}
+	var listed drawbridge.Result
 	for _, name := range []string{"fs__list", "read", "fs__list", "gone"} {
-		_, _ = d.Call(t.Context(), drawbridge.Call{Caller: caller, // one of them fails, as it must
+		result, err := d.Call(t.Context(), drawbridge.Call{Caller: caller, // one of them fails, as it must
 			Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(name), "name"))})
+		if name == "fs__list" && err == nil {
+			listed = result
+		}
 	}
 	got, dropped := trail.Sources(RunOf(caller))
-	if want := (Source{Kind: "result", Name: "fs__list", Server: "fs"}); len(got) != 1 || got[0] != want || dropped != 0 {
+	if want := (Source{Kind: "result", Name: "fs__list", Server: "fs", Digest: sha256.Sum256(listed.Raw)}); len(got) != 1 ||
+		got[0] != want || dropped != 0 {
 		t.Errorf("%+v, %d dropped; want %+v", got, dropped, want)
 	}
 }

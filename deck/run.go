@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 	"sync"
 
@@ -48,6 +47,11 @@ type Source struct {
 	Name string `json:"name"`
 	// Server is the server that returned the result; empty for Drawbridge's own tools.
 	Server drawbridge.ServerID `json:"server,omitempty"`
+	// Digest is the SHA-256 of the content: of the file, of the page, or of the result as the caller got it. Call is the ID
+	// of the audit record of the call that read it; empty if it is not known. A source that is read again with the same
+	// content stays one source, with the first call.
+	Digest Digest `json:"digest,omitzero"`
+	Call   string `json:"call,omitempty"`
 }
 
 // A FlowTracker follows the labels of what runs read and write. Its methods may be called from several goroutines.
@@ -64,11 +68,18 @@ type FlowTracker interface {
 // EntitySource is the kind of an entity of the workspace. The name of the source is the ID of the entity.
 const EntitySource = "entity"
 
+// resultSource is the kind of a result of a server.
+const resultSource = "result"
+
 // The limits of a read trail: the number of runs, and the number of sources of one run.
 const (
 	maxTrailRuns    = 1000
 	maxTrailSources = 10_000
 )
+
+// maxClientDigest is the size in bytes of the largest result for a client whose digest is computed, since large results
+// must stay fast. Results for Drawbridge's own agent and its scripts always have one.
+const maxClientDigest = 64 << 10
 
 // A ReadTrail stores the sources that each run has read. If it has maxTrailRuns runs and a new run is added, the least
 // recently used run is removed. Its methods may be called from several goroutines. A nil trail stores nothing.
@@ -81,9 +92,7 @@ type ReadTrail struct {
 }
 
 type runTrail struct {
-	sources []Source
-	known   map[Source]bool
-	dropped int
+	sources sourceList
 }
 
 // NewReadTrail returns an empty trail.
@@ -111,18 +120,10 @@ func (t *ReadTrail) AddLabelled(run string, s Source, label flow.Label, title st
 	defer t.mu.Unlock()
 	r, ok := t.runs.Get(run)
 	if !ok {
-		r = &runTrail{known: map[Source]bool{}}
+		r = &runTrail{}
 		t.runs.Add(run, r)
 	}
-	if r.known[s] {
-		return
-	}
-	if len(r.sources) == maxTrailSources {
-		delete(r.known, r.sources[0])
-		r.sources, r.dropped = r.sources[1:], r.dropped+1
-	}
-	r.known[s] = true
-	r.sources = append(r.sources, s)
+	r.sources.add(s)
 }
 
 // Sources returns the sources that a run has read, in the order in which they were added. dropped is the number of
@@ -137,15 +138,33 @@ func (t *ReadTrail) Sources(run string) (sources []Source, dropped int) {
 	if !ok {
 		return nil, 0
 	}
-	return slices.Clone(r.sources), r.dropped
+	return r.sources.since(0), r.sources.dropped
+}
+
+// SourcesSince returns the sources that were added to a run at a position and after it, and the position after the last
+// one. The first position of a run is 0. If the run is not known, it returns 0.
+func (t *ReadTrail) SourcesSince(run string, position int) (sources []Source, next int) {
+	if t == nil {
+		return nil, 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, ok := t.runs.Get(run)
+	if !ok {
+		return nil, 0
+	}
+	return r.sources.since(position), r.sources.end
 }
 
 // addResult adds the result of a completed call to the sources of the call's run, if a server returned the result.
 func (t *ReadTrail) addResult(s *callState) {
-	if t != nil && s.target.spec.Server != "" {
-		t.Add(RunOf(s.call.Caller), Source{
-			Kind: "result", Server: s.target.spec.Server,
-			Name: cmp.Or(s.target.calledAs, string(s.target.spec.Name)),
-		})
+	if t == nil || s.target.spec.Server == "" {
+		return
 	}
+	from := Source{Kind: resultSource, Server: s.target.spec.Server, Call: s.log.ID(),
+		Name: cmp.Or(s.target.calledAs, string(s.target.spec.Name))}
+	if len(s.result.Raw) <= maxClientDigest || s.call.Caller.OriginKind() != drawbridge.External {
+		from.Digest = sha256.Sum256(s.result.Raw)
+	}
+	t.Add(RunOf(s.call.Caller), from)
 }

@@ -118,6 +118,14 @@ func CallID(ctx context.Context) string {
 	return id
 }
 
+// ID returns the ID of the call; empty without an audit.
+func (e *LoggedCall) ID() string {
+	if e == nil {
+		return ""
+	}
+	return e.id
+}
+
 // RecordIntent records that the verdict allows the call, before the call is sent. All code that sends a call to a
 // card or a server must call RecordIntent after the guards have decided. If RecordIntent returns an error, the call
 // must not be sent. arguments are the parsed arguments of a tool or prompt; if they are nil, they are read from the

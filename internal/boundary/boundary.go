@@ -18,6 +18,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
@@ -63,7 +64,8 @@ func (w *Workspace) Cross(ctx context.Context, call drawbridge.Call, spec drawbr
 	writes := make([]workspace.Write, len(changes))
 	for i, change := range changes {
 		if writes[i], err = workspace.NewWrite(actor, workspace.Proposal{Change: change, Lifecycle: p.Lifecycle, Sources: sources,
-			References: references, Label: label, LabelOrigin: origin, At: w.now()}); err != nil {
+			References: references, Label: label, LabelOrigin: origin, At: w.now(), Call: audit.CallID(ctx),
+			Tool: cut(string(spec.Name))}); err != nil {
 			return nil, asFault("write to the workspace", err)
 		}
 	}
@@ -132,7 +134,8 @@ func (w *Workspace) sources(ctx context.Context, call drawbridge.Call, c *drawbr
 			ids = append(ids, workspace.ID(s.Name))
 			continue
 		}
-		references = append(references, workspace.Reference{Kind: s.Kind, Name: cut(s.Name), Server: cut(string(s.Server))})
+		references = append(references, workspace.Reference{Kind: s.Kind, Name: cut(s.Name), Server: cut(string(s.Server)),
+			Digest: s.Digest.String(), Call: s.Call})
 	}
 	if dropped > 0 {
 		references = append(references, workspace.Reference{Kind: "more", Name: strconv.Itoa(dropped) + " sources"})

@@ -16,8 +16,8 @@ const (
 	maxTokens  = 3500
 	maxTyped   = 32 << 10
 	maxOrigins = 64
-	// maxText is how much of one text is examined for its tokens, and maxLine the longest line that counts as a token.
-	maxText = 256 << 10
+	// MaxText is how much of one text is examined for its tokens, and maxLine the longest line that counts as a token.
+	MaxText = 256 << 10
 	maxLine = 4 << 10
 )
 
@@ -130,8 +130,8 @@ func (r *Run) addOrigin(s Source) uint8 {
 
 // Read notes the text of a source, so that its values are recognised in arguments. The label must be joined before.
 func (r *Run) Read(s Source, text string) {
-	if len(text) > maxText {
-		text = text[:maxText]
+	if len(text) > MaxText {
+		text = text[:MaxText]
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

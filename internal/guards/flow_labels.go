@@ -1,6 +1,7 @@
 package guards
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"path"
@@ -44,6 +45,9 @@ func (l *RowLabels) of(id drawbridge.ServerID) rowLabel {
 // trusted reports whether a person trusts a server.
 func (l *RowLabels) trusted(id drawbridge.ServerID) bool { return l.of(id).trusted }
 
+// maxForeignText is how much of a text is searched for signs of a mail or a comment.
+const maxForeignText = 32 << 10
+
 // foreignTool and foreignText find tools and texts that bring what others have written, such as mails and comments.
 var (
 	foreignTool = regexp.MustCompile(`(?i)mail|inbox|message|comment|chat|review|feedback|ticket|issue|thread|post`)
@@ -70,7 +74,7 @@ func (l *RowLabels) Of(id drawbridge.ServerID, tool, text string) flow.Label {
 			}
 		}
 	}
-	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || foreignText.MatchString(text)) {
+	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || foreignText.MatchString(text[:min(len(text), maxForeignText)])) {
 		label.Integrity = flow.Untrusted
 	}
 	return label
@@ -79,10 +83,10 @@ func (l *RowLabels) Of(id drawbridge.ServerID, tool, text string) flow.Label {
 // withAnnotations returns a label, lowered by what a server says about its result. It never raises the label. The member
 // is that of the experimental extension io.modelcontextprotocol/trust-annotations.
 func withAnnotations(label flow.Label, result []byte) flow.Label {
-	said := rawjson.Get(result, "_meta", TrustAnnotations)
-	if said == nil {
+	if !bytes.Contains(result, []byte(TrustAnnotations)) {
 		return label
 	}
+	said := rawjson.Get(result, "_meta", TrustAnnotations)
 	if string(rawjson.Get(said, "untrusted")) == "true" {
 		label = label.Join(flow.Label{Integrity: flow.Untrusted})
 	}

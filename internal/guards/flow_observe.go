@@ -96,7 +96,8 @@ func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Qu
 // afterServer labels what a server has returned, also an error: its text is the server's.
 func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q deck.Question, result *drawbridge.Result, err error) error {
 	s := flow.Source{Kind: "result", Name: string(q.Spec.Name), Server: string(q.Spec.Server)}
-	text := ""
+	// Values of clients are judged only for private text, so their texts are not needed.
+	text, needed := "", g.judged(q.Caller) == "all"
 	if err != nil {
 		if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Raw == nil && f.Code == drawbridge.PolicyBlocked {
 			return nil // nothing was sent
@@ -104,7 +105,9 @@ func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q d
 		text = err.Error()
 		s.Label = g.rows.Of(q.Spec.Server, q.Spec.Tool, text)
 	} else {
-		text = textsOf(result.Raw)
+		if needed {
+			text = textsOf(result.Raw)
+		}
 		s.Label = withAnnotations(g.rows.Of(q.Spec.Server, q.Spec.Tool, text), result.Raw)
 	}
 	if err == nil && g.o.Annotations && q.Caller.Kind == drawbridge.External {
@@ -116,7 +119,9 @@ func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q d
 // note joins the label of a source, notes its text, and stores the label of the run if it has changed.
 func (g *FlowGuard) note(ctx context.Context, key string, r *flowRun, s flow.Source, text string) error {
 	r.Join(s)
-	r.Read(s, text)
+	if text != "" {
+		r.Read(s, text)
+	}
 	return g.saveChanged(ctx, key, r)
 }
 
@@ -171,9 +176,11 @@ func (g *FlowGuard) afterOwnTool(ctx context.Context, key string, r *flowRun, q 
 	default:
 		s.Label = r.Label()
 	}
-	text := textsOf(result.Raw)
-	if err != nil {
-		text = err.Error()
+	text := ""
+	if g.judged(q.Caller) == "all" {
+		if text = textsOf(result.Raw); err != nil {
+			text = err.Error()
+		}
 	}
 	return g.note(ctx, key, r, s, text)
 }
@@ -236,7 +243,7 @@ func (g *FlowGuard) LabelOf(run, text string) (flow.Label, flow.Source) {
 	return label, *origin
 }
 
-// textsOf returns the texts and numbers in a result, one in a line.
+// textsOf returns the texts and numbers in a result, one in a line, as far as runs look at them.
 func textsOf(result json.RawMessage) string {
 	var b strings.Builder
 	for path, text := range flow.Values(result, false) {
@@ -245,6 +252,9 @@ func textsOf(result json.RawMessage) string {
 		}
 		b.WriteString(text)
 		b.WriteByte('\n')
+		if b.Len() > flow.MaxText {
+			break
+		}
 	}
 	return b.String()
 }

@@ -107,6 +107,13 @@ func (w *flowWorld) send(q deck.Question, result string) {
 	}
 }
 
+func (w *flowWorld) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *flowWorld) expect(want drawbridge.Effect, q deck.Question, result string) {
 	w.t.Helper()
 	if got := w.call(q, result); got != want {
@@ -189,9 +196,7 @@ func TestFlowPaths(t *testing.T) {
 			if err == nil {
 				err = after(&drawbridge.Result{Raw: []byte(`{}`)}, nil)
 			}
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			w.must(err)
 			w.expect(drawbridge.Allow, question(w.agent("t3"), "read", `{"path":"other.md"}`, true), "pay "+evil)
 			return w.agent("t3")
 		},
@@ -207,9 +212,7 @@ func TestFlowPaths(t *testing.T) {
 			return w.agent("t4")
 		},
 		"an attachment": func(w *flowWorld) drawbridge.Caller {
-			if err := w.guard.Attached(w.t.Context(), w.agent("t5"), "https://example.com/x"); err != nil {
-				w.t.Fatal(err)
-			}
+			w.must(w.guard.Attached(w.t.Context(), w.agent("t5"), "https://example.com/x"))
 			return w.agent("t5")
 		},
 		"a page": func(w *flowWorld) drawbridge.Caller {

@@ -157,11 +157,12 @@ func (a *application) carryOut() error {
 		return nil
 	}
 	actor := a.write.Actor()
+	call, tool := a.write.Call()
 	name := strings.TrimPrefix(fmt.Sprintf("%T", a.write.Change()), "workspace.")
-	if err := a.exec(`INSERT INTO writes (revision, change, entity, page, kind, script, actor, thread, run, at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, string(a.stamp.Revision), name, string(a.receipt.Entity),
+	if err := a.exec(`INSERT INTO writes (revision, change, entity, page, kind, script, actor, thread, run, at, call, tool)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, string(a.stamp.Revision), name, string(a.receipt.Entity),
 		string(a.receipt.Page), actor.Kind.String(), number(actor.Script), actor.Principal, actor.Thread, actor.Run,
-		a.stamp.At.UnixMilli()); err != nil {
+		a.stamp.At.UnixMilli(), orNull(call), orNull(tool)); err != nil {
 		return err
 	}
 	if err := a.addLabel(); err != nil {
@@ -325,13 +326,16 @@ func (a *application) addSources() error {
 		}
 	}
 	for i, r := range a.write.References() {
-		if err := a.exec(`INSERT INTO outside_sources (revision, nr, kind, name, server) VALUES ($1, $2, $3, $4, $5)`,
-			string(a.receipt.Revision), i, r.Kind, r.Name, r.Server); err != nil {
+		if err := a.exec(`INSERT INTO outside_sources (revision, nr, kind, name, server, digest, call) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			string(a.receipt.Revision), i, r.Kind, r.Name, r.Server, orNull(r.Digest), orNull(r.Call)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// orNull returns NULL for an empty text.
+func orNull(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }
 
 // addSource records that the content of the entity of the receipt was made from a source.
 func (a *application) addSource(source workspace.ID) error {

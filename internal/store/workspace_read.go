@@ -269,13 +269,17 @@ func (w *Workspace) linked(ctx context.Context, query string, args ...any) ([]wo
 	}, args...)
 }
 
+const referenceColumns = "kind, name, server, COALESCE(digest, ''), COALESCE(call, '')"
+
+func scanReference(rows *sql.Rows) (r workspace.Reference, err error) {
+	err = rows.Scan(&r.Kind, &r.Name, &r.Server, &r.Digest, &r.Call)
+	return r, err
+}
+
 // OutsideSources returns the sources of a revision outside of the workspace.
 func (w *Workspace) OutsideSources(ctx context.Context, revision workspace.ID) ([]workspace.Reference, error) {
-	return list(ctx, w, "read sources", `SELECT kind, name, server FROM outside_sources WHERE revision = $1 ORDER BY nr`,
-		func(rows *sql.Rows) (r workspace.Reference, err error) {
-			err = rows.Scan(&r.Kind, &r.Name, &r.Server)
-			return r, err
-		}, string(revision))
+	return list(ctx, w, "read sources", "SELECT "+referenceColumns+" FROM outside_sources WHERE revision = $1 ORDER BY nr",
+		scanReference, string(revision))
 }
 
 // maxQueryWords is the number of words of a query that a search uses.

@@ -9,7 +9,7 @@ func workspaceSchema(d dialect) []string {
 	if !d.isSQLite {
 		search = searchPostgres
 	}
-	return []string{strings.Join(workspaceTables, "\n") + search,
+	return []string{strings.Join(workspaceTables, "\n") + search, workspaceCalls,
 		// what is known of where contents come from; a content of a person has no row
 		`CREATE TABLE labels (
 			revision        TEXT NOT NULL PRIMARY KEY,
@@ -173,6 +173,18 @@ var workspaceTables = []string{
 		UNIQUE (tier, key, name)
 	);`,
 }
+
+// workspaceCalls adds which calls read and wrote. What an earlier release wrote has NULL.
+const workspaceCalls = `
+	ALTER TABLE outside_sources ADD COLUMN digest TEXT; -- the SHA-256 of the content; hexadecimal
+	ALTER TABLE outside_sources ADD COLUMN call TEXT;   -- the audit record of the call that read it
+	ALTER TABLE writes ADD COLUMN call TEXT;            -- the audit record of the call that wrote
+	ALTER TABLE writes ADD COLUMN tool TEXT;            -- the tool that was called
+	CREATE INDEX writes_call ON writes (call) WHERE call IS NOT NULL;
+	CREATE TABLE stated_sources (
+		revision TEXT NOT NULL PRIMARY KEY, -- of an imported page
+		tree     TEXT NOT NULL              -- a workspace.Why: what the export said about the page
+	);`
 
 // searchSQLite and searchPostgres are the index of the search: the words of the title and of the text of each page, as
 // workspace.Words returns them.

@@ -50,6 +50,10 @@ type Reference struct {
 	Name string `json:"name"`
 	// Server is the server that returned a result; empty for other kinds.
 	Server string `json:"server,omitempty"`
+	// Digest is the SHA-256 of the content in hexadecimal digits, and Call the ID of the audit record of the call that read
+	// it; both are empty if they are not known.
+	Digest string `json:"digest,omitempty"`
+	Call   string `json:"call,omitempty"`
 }
 
 // importedOrigin returns the origin of what an actor imports. It is Imported, or the less trusted origin that the client

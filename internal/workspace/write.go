@@ -23,6 +23,7 @@ type Write struct {
 	// label is nil for content of a person.
 	label       *flow.Label
 	labelOrigin string
+	call, tool  string
 }
 
 // A Proposal is what a caller asks for.
@@ -39,6 +40,9 @@ type Proposal struct {
 	LabelOrigin string
 	// At is the time of the write.
 	At time.Time
+	// Call is the ID of the audit record of the call that makes the write, and Tool the name of the called tool; both are
+	// empty if they are not known.
+	Call, Tool string
 }
 
 // maxSources is the maximum number of sources of one write, and of its references.
@@ -79,7 +83,7 @@ func NewWrite(a Actor, p Proposal) (Write, error) {
 		return Write{}, refuse(Invalid, fmt.Sprintf("a write has at most %d sources", maxSources))
 	}
 	w := Write{change: p.Change, actor: a, at: p.At.UTC().Round(0), sources: distinct(p.Sources),
-		references: distinct(p.References)}
+		references: distinct(p.References), call: p.Call, tool: p.Tool}
 	if year := p.At.UTC().Year(); year < 1970 || year > 9999 {
 		return Write{}, refuse(Invalid, "the time of the write is missing, or is not between 1970 and 9999")
 	}
@@ -106,6 +110,9 @@ func (w Write) Label() (*flow.Label, string) { return w.label, w.labelOrigin }
 // MaxReference is the maximum size of the name of a reference in bytes.
 const MaxReference = 2000
 
+// maxCall is the maximum size of the ID of a call in bytes.
+const maxCall = 100
+
 func (p Proposal) checkReferences() error {
 	for _, r := range p.References {
 		if r.Kind != "file" && r.Kind != "page" && r.Kind != "result" && r.Kind != "more" {
@@ -117,8 +124,17 @@ func (p Proposal) checkReferences() error {
 		if err := checkText("the server of a reference", r.Server, MaxReference); err != nil {
 			return err
 		}
+		if err := checkText("the call of a reference", r.Call, maxCall); err != nil {
+			return err
+		}
+		if digest, err := hex.DecodeString(r.Digest); err != nil || len(digest) != 0 && len(digest) != sha256.Size {
+			return refuse(Invalid, "the digest of a reference is not a SHA-256 in hexadecimal digits")
+		}
 	}
-	return nil
+	if err := checkText("the call of the write", p.Call, maxCall); err != nil {
+		return err
+	}
+	return checkText("the tool of the write", p.Tool, MaxReference)
 }
 
 // permits returns an error if an actor may not make changes with this rule.
@@ -168,6 +184,10 @@ func (w Write) Sources() []ID { return slices.Clone(w.sources) }
 
 // References returns the sources outside of the workspace.
 func (w Write) References() []Reference { return slices.Clone(w.references) }
+
+// Call returns the ID of the audit record of the call that makes the write, and the name of the called tool; both are
+// empty if they are not known.
+func (w Write) Call() (id, tool string) { return w.call, w.tool }
 
 // At returns the time of the write.
 func (w Write) At() time.Time { return w.at }
