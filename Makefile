@@ -117,6 +117,7 @@ bench: ## the numbers, each beside its control, with bar and verdict: make bench
 	$(GO) test -tags bench -count=1 -timeout 60m -v -run '^TestNumbers$$|^TestDeckNumbers$$' ./test/bench $(if $(ROUNDS),-rounds $(ROUNDS))
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestForcedKills$$' ./test/attack
 	$(GO) test -tags bench -count=1 -timeout 10m -v -run '^TestSIGKILLStorm$$' ./internal/cli
+	$(GO) test -tags bench -count=1 -timeout 10m -v -run '^TestFlowCost$$' ./gateway
 	$(GO) test -tags bench -count=1 -timeout 10m -v -run '^TestKilled$$|^TestTimeOfATurn$$|^TestLargeResult$$' ./agent
 
 bench-against: ## the calls of bench through another gateway: make bench-against COMMAND='…' [URL=…] [TOOL='up__%s'] [MODERN=1]

@@ -12,6 +12,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 )
 
+// guardsOf returns the built-in guards.
+func (g *Gateway) guardsOf(c Config) []deck.Guard {
+	all := guards.All(guards.Dependencies{
+		Rules: g.ruleGuard, OwnFiles: &g.fileGuard, OwnTools: &g.toolGuard, Limiter: g.shared.callLimiter,
+		ServerRate: g.serverTable.Rate, Flow: g.flow,
+		Agent: guards.AgentGuard{Harmless: cards.HarmlessTools(), Edits: cards.EditTools()},
+	})
+	if c.withoutFlow {
+		all = slices.DeleteFunc(all, func(guard deck.Guard) bool { return guard == deck.Guard(g.flow) })
+	}
+	return all
+}
+
 // updateRows passes rows of servers to the guards that decide by them. p are the rules, which may be nil.
 func (g *Gateway) updateRows(p *policy.Policy, rows []config.Server, roots []string) {
 	g.ruleGuard.Update(p, rows, roots)
@@ -37,5 +50,7 @@ func (g *Gateway) followLabels(ctx context.Context, c Config) {
 	g.flow = guards.NewFlowGuard(ctx, o, &g.rowLabels)
 	g.ruleGuard.UseLabels(g.flow)
 	g.trail = deck.NewReadTrail()
-	g.trail.Tracker = g.flow
+	if !c.withoutFlow {
+		g.trail.Tracker = g.flow
+	}
 }

@@ -103,6 +103,8 @@ type Config struct {
 	// Environ is the environment, as "name=value", from which the environments of servers are made; nil means the
 	// environment of the process.
 	Environ []string
+	// withoutFlow leaves the guard of information flow out, for benchmarks.
+	withoutFlow bool
 }
 
 // A Gateway is an open Drawbridge. Its methods may be called from several goroutines.
@@ -336,11 +338,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		Discovery: deckDiscovery(discovery,
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,
-		Guards: slices.Concat(guards.All(guards.Dependencies{
-			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, OwnTools: &g.toolGuard, Limiter: g.shared.callLimiter,
-			ServerRate: g.serverTable.Rate, Flow: g.flow,
-			Agent: guards.AgentGuard{Harmless: cards.HarmlessTools(), Edits: cards.EditTools()},
-		}), c.Guards),
+		Guards:        slices.Concat(g.guardsOf(c), c.Guards),
 	})
 	if err != nil {
 		return storeFault("open the deck", err)

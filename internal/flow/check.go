@@ -3,7 +3,6 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"iter"
 	"strings"
 
@@ -76,8 +75,7 @@ func (r *Run) Check(act Act, arguments json.RawMessage, endorsed func(path, text
 func (r *Run) stands(value string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, ok := r.find(maphash.String(r.seed, fold(strings.TrimSpace(value))))
-	return ok
+	return r.find(plain(value)) != nil
 }
 
 // hasPrivateOf reports whether the run has read private text that does not come from the server.
@@ -120,6 +118,9 @@ func Values(arguments json.RawMessage, textsOnly bool) iter.Seq2[string, string]
 	}
 }
 
+// nameSuffix follows the place of a value that is the name of a member.
+const nameSuffix = " (name)"
+
 func walk(path string, value json.RawMessage, textsOnly bool, yield func(path, text string) bool) bool {
 	if len(value) == 0 {
 		return true
@@ -132,7 +133,7 @@ func walk(path string, value json.RawMessage, textsOnly bool, yield func(path, t
 				name = string(m.Name)
 			}
 			below := strings.TrimPrefix(path+"."+name, ".")
-			if path != "" && !yield(below+" (name)", name) || !walk(below, m.Value, textsOnly, yield) {
+			if path != "" && !yield(below+nameSuffix, name) || !walk(below, m.Value, textsOnly, yield) {
 				return false
 			}
 		}

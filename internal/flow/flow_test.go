@@ -21,7 +21,15 @@ func neverEndorsed(string, string, bool) bool { return false }
 
 func read(r *Run, s Source, text string) {
 	r.Join(s)
-	r.Read(s, text)
+	r.Read(s, quoted(text))
+}
+
+func quoted(text string) json.RawMessage {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a text always has JSON
+	}
+	return raw
 }
 
 func TestValues(t *testing.T) {
@@ -39,6 +47,7 @@ func TestValues(t *testing.T) {
 		{"NL01CORP", Untrusted}, // a part of a word is another word
 		{"20", Untrusted}, {"ana@corp.example, eve@evil.example", Untrusted}, {"made by the model", Untrusted},
 		{"NL02ERP0000000001 95.00", Untrusted}, // put together by the model
+		{"corp.example", Untrusted}, {"NL02ERP0000000001, 95.00 EUR", Trusted}, {"invoice", Trusted},
 	} {
 		label, origin := r.LabelOf(c.value)
 		if label.Integrity != c.want || (label.Integrity < Trusted) != (origin != nil) {
@@ -136,8 +145,8 @@ func TestForgottenTextsAreNotTrusted(t *testing.T) {
 	r.Typed("pay alice-1")
 	read(r, erp, "invoice-1")
 	read(r, mail, "x")
-	for i := range 3 * maxTokens {
-		r.Read(mail, fmt.Sprint("w", i))
+	for range maxTexts / MaxText * 2 {
+		r.Read(mail, quoted(strings.Repeat("words ", MaxText/6)))
 	}
 	if label, _ := r.LabelOf("invoice-1"); label.Integrity != Untrusted {
 		t.Errorf("a forgotten value is %s", label)

@@ -1,8 +1,8 @@
 package flow
 
 import (
-	"hash/maphash"
-	"iter"
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -10,15 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of a run. Texts beyond them are forgotten, the oldest first: then their values count as made by the model.
-// maxTokens is the number of tokens in each of two generations; 1,000 reads of a run take less than 200 KB.
+// The limits of a run. Texts beyond them are forgotten, the oldest first: then their values count as made by the model. So
+// a run takes less than 200 KB, however much it reads.
 const (
-	maxTokens  = 3500
 	maxTyped   = 32 << 10
+	maxTexts   = 96 << 10
 	maxOrigins = 64
-	// MaxText is how much of one text is examined for its tokens, and maxLine the longest line that counts as a token.
-	MaxText = 256 << 10
-	maxLine = 4 << 10
+	// MaxText is how much of one text is examined.
+	MaxText = 32 << 10
 )
 
 // A Source is something that a run has read, with its label.
@@ -50,20 +49,24 @@ type Run struct {
 	// origins are the first sources that have lowered the label, or that are private; lost counts the others.
 	origins []Source
 	lost    int
-	// newer and older map tokens to the source in which they stand. If newer is full, it becomes older.
-	newer, older map[uint64]tokenSource
-	seed         maphash.Seed
+	// texts are what the run has read, the newest last, and textSize is their size.
+	texts    []readText
+	textSize int
 }
 
-// A tokenSource is where a token stands: the label, and the place of the source in origins, from 1.
-type tokenSource struct {
-	label  Label
-	origin uint8
+// A readText is a text that a run has read. It is prepared when it is searched for the first time.
+type readText struct {
+	label Label
+	// origin is the place of the source in origins, from 1; 0 without one.
+	origin int
+	// raw is JSON whose texts and numbers count, until it is prepared. text is in lower case.
+	raw  json.RawMessage
+	text string
 }
 
 // NewRun returns a run that has read sources before, such as one that is restored. Its label is at most the given one.
 func NewRun(label Label, origins []Source) *Run {
-	r := &Run{label: label, seed: maphash.MakeSeed(), newer: map[uint64]tokenSource{}}
+	r := &Run{label: label}
 	for _, s := range origins {
 		r.addOrigin(s)
 	}
@@ -116,52 +119,68 @@ func (r *Run) Join(s Source) (changed bool) {
 }
 
 // addOrigin adds a source to the origins, unless it is there. It returns its place from 1; 0 if there is no room.
-func (r *Run) addOrigin(s Source) uint8 {
+func (r *Run) addOrigin(s Source) int {
 	if i := slices.Index(r.origins, s); i >= 0 {
-		return uint8(i + 1)
+		return i + 1
 	}
 	if len(r.origins) == maxOrigins {
 		r.lost++
 		return 0
 	}
 	r.origins = append(r.origins, s)
-	return uint8(len(r.origins))
+	return len(r.origins)
 }
 
-// Read notes the text of a source, so that its values are recognised in arguments. The label must be joined before.
-func (r *Run) Read(s Source, text string) {
-	if len(text) > MaxText {
-		text = text[:MaxText]
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := tokenSource{label: s.Label}
-	if s.Label.Taints() {
-		at.origin = r.addOrigin(s)
-	}
-	for token := range tokens(text) {
-		r.addToken(token, at)
-	}
-}
-
-// addToken stores where a token stands. A token that stands in several sources keeps the most trusted label.
-func (r *Run) addToken(token string, at tokenSource) {
-	key := maphash.String(r.seed, token)
-	if known, ok := r.find(key); ok && !moreTrusted(at.label, known.label) {
+// Read notes the text of a source, so that its values are recognised in arguments. The text is JSON, whose texts and
+// numbers count. The label must be joined before.
+func (r *Run) Read(s Source, raw json.RawMessage) {
+	if len(raw) == 0 {
 		return
 	}
-	if len(r.newer) >= maxTokens {
-		r.older, r.newer = r.newer, make(map[uint64]tokenSource, maxTokens)
+	size := min(len(raw), MaxText)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := readText{label: s.Label, raw: bytes.Clone(raw[:size])}
+	if size < len(raw) { // the JSON is cut
+		text.text, text.raw = strings.ToLower(string(raw[:size])), nil
 	}
-	r.newer[key] = at
+	if s.Label.Taints() {
+		text.origin = r.addOrigin(s)
+	}
+	r.texts, r.textSize = append(r.texts, text), r.textSize+size
+	for r.textSize > maxTexts || len(r.texts) > maxTexts/64 {
+		r.textSize -= max(len(r.texts[0].raw), len(r.texts[0].text))
+		r.texts = r.texts[1:]
+	}
 }
 
-func (r *Run) find(key uint64) (tokenSource, bool) {
-	if at, ok := r.newer[key]; ok {
-		return at, true
+// find returns the text with the best label in which a value stands as whole words. The value is in lower case.
+func (r *Run) find(value string) (best *readText) {
+	for i := range r.texts {
+		t := &r.texts[i]
+		if t.raw != nil {
+			r.prepare(t)
+		}
+		if (best == nil || moreTrusted(t.label, best.label)) && contains(t.text, value) {
+			best = t
+		}
 	}
-	at, ok := r.older[key]
-	return at, ok
+	return best
+}
+
+// prepare replaces the JSON of a text by the texts and numbers in it, one in a line.
+func (r *Run) prepare(t *readText) {
+	var b strings.Builder
+	walk("", t.raw, false, func(path, text string) bool {
+		if !strings.HasSuffix(path, nameSuffix) {
+			b.WriteString(strings.ToLower(text))
+			b.WriteByte('\n')
+		}
+		return true
+	})
+	r.textSize -= len(t.raw)
+	t.raw, t.text = nil, b.String()
+	r.textSize += len(t.text)
 }
 
 // moreTrusted reports whether a is the better label for a value that stands in sources with both.
@@ -172,41 +191,8 @@ func moreTrusted(a, b Label) bool {
 	return a.Confidentiality < b.Confidentiality
 }
 
-// tokens iterates over the values that stand in a text: its words without the punctuation around them, the parts of
-// words between signs, its lines, and the whole text.
-func tokens(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line := range strings.Lines(text) {
-			line = strings.TrimSpace(line)
-			if line == "" {
-				continue
-			}
-			if len(line) <= maxLine && !yield(fold(line)) {
-				return
-			}
-			for word := range strings.FieldsFuncSeq(line, isSeparator) {
-				if word = strings.TrimFunc(word, isMark); word != "" && len(word) <= maxLine && word != line && !yield(fold(word)) {
-					return
-				}
-			}
-		}
-		if whole := strings.TrimSpace(text); len(whole) <= maxLine && strings.Contains(whole, "\n") {
-			yield(fold(whole))
-		}
-	}
-}
-
-func fold(text string) string { return strings.ToLower(text) }
-
-// isSeparator reports whether a character ends a word of a text.
-func isSeparator(c rune) bool {
-	return unicode.IsSpace(c) || strings.ContainsRune(`,;"'()[]{}<>|=`, c) || c == '`'
-}
-
-// isMark reports whether a character at an end of a word does not belong to it.
-func isMark(c rune) bool { return strings.ContainsRune(".:!?*_", c) }
-
-// contains reports whether a text has a value as whole words. Both are in lower case.
+// contains reports whether a text has a value as whole words. Both are in lower case. A part of a path, an address or a
+// number is no whole word.
 func contains(text, value string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], value)
@@ -214,11 +200,7 @@ func contains(text, value string) bool {
 			return false
 		}
 		start, end := from+i, from+i+len(value)
-		before, _ := utf8.DecodeLastRuneInString(text[:start])
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		first, _ := utf8.DecodeRuneInString(value)
-		last, _ := utf8.DecodeLastRuneInString(value)
-		if (!isWord(before) || !isWord(first)) && (!isWord(after) || !isWord(last)) {
+		if endsBefore(text, start) && beginsAfter(text, end) {
 			return true
 		}
 		_, size := utf8.DecodeRuneInString(text[start:])
@@ -226,7 +208,49 @@ func contains(text, value string) bool {
 	}
 }
 
-func isWord(c rune) bool { return c != utf8.RuneError && (unicode.IsLetter(c) || unicode.IsDigit(c)) }
+// joiners are the signs that join words to paths, addresses and numbers.
+const joiners = `-_/@+#~&%\`
+
+// endsBefore reports whether a word ends before a place in a text.
+func endsBefore(text string, place int) bool {
+	c, size := utf8.DecodeLastRuneInString(text[:place])
+	return size == 0 || !isWord(c) && c != '.' && !strings.ContainsRune(joiners, c) &&
+		(c != ',' || !digitAt(text[:place-size], true))
+}
+
+// beginsAfter reports whether a word begins only after a place in a text.
+func beginsAfter(text string, place int) bool {
+	c, size := utf8.DecodeRuneInString(text[place:])
+	switch {
+	case size == 0:
+		return true
+	case isWord(c), strings.ContainsRune(joiners, c):
+		return false
+	case c == ',':
+		return !digitAt(text[place+size:], false)
+	case c == '.', c == ':':
+		next, n := utf8.DecodeRuneInString(text[place+size:])
+		return n == 0 || !isWord(next) && !strings.ContainsRune(joiners, next)
+	}
+	return true
+}
+
+// digitAt reports whether a text begins with a digit, or with atEnd ends with one.
+func digitAt(text string, atEnd bool) bool {
+	if text == "" {
+		return false
+	}
+	c := text[0]
+	if atEnd {
+		c = text[len(text)-1]
+	}
+	return c >= '0' && c <= '9'
+}
+
+func isWord(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+
+// plain returns a value as it is searched for.
+func plain(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
 
 // LabelOf returns the label of a value of an argument. It is that of the person's texts or of the source in which the
 // value stands as it is. Any other value was made by the model, from everything that the run has read. origin is a
@@ -234,36 +258,44 @@ func isWord(c rune) bool { return c != utf8.RuneError && (unicode.IsLetter(c) ||
 func (r *Run) LabelOf(value string) (label Label, origin *Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	plain := fold(strings.TrimSpace(value))
-	if plain == "" || slices.ContainsFunc(r.typed, func(text string) bool { return contains(text, plain) }) {
+	wanted := plain(value)
+	if wanted == "" || slices.ContainsFunc(r.typed, func(text string) bool { return contains(text, wanted) }) {
 		return Clean, nil
 	}
-	if at, ok := r.find(maphash.String(r.seed, plain)); ok {
-		if at.origin > 0 {
-			return at.label, &r.origins[at.origin-1]
+	if t := r.find(wanted); t != nil {
+		if t.origin > 0 {
+			return t.label, &r.origins[t.origin-1]
 		}
-		return at.label, nil
+		return t.label, nil
 	}
-	return r.label, r.originOfParts(value)
+	return r.label, r.originOfParts(wanted)
 }
 
-// originOfParts returns the source of a value that the model made: the one in which a part of the value stands, or the
+// originOfParts returns the source of a value that the model made: the one in which a word of the value stands, or the
 // first one with the lowest integrity.
 func (r *Run) originOfParts(value string) *Source {
-	best := -1
+	lowest := -1
 	for i, s := range r.origins {
-		if best < 0 || s.Label.Integrity < r.origins[best].Label.Integrity {
-			best = i
+		if lowest < 0 || s.Label.Integrity < r.origins[lowest].Label.Integrity {
+			lowest = i
 		}
 	}
-	for token := range tokens(value) {
-		if at, ok := r.find(maphash.String(r.seed, token)); ok && at.origin > 0 &&
-			(best < 0 || at.label.Integrity <= r.origins[best].Label.Integrity) {
-			return &r.origins[at.origin-1]
+	for i, word := range strings.Fields(value) {
+		if i == maxParts {
+			break
+		}
+		if word = strings.Trim(word, `.,:;!?"'()`); len(word) < 4 {
+			continue
+		}
+		if t := r.find(word); t != nil && t.origin > 0 && t.label.Integrity <= r.origins[lowest].Label.Integrity {
+			return &r.origins[t.origin-1]
 		}
 	}
-	if best < 0 {
+	if lowest < 0 {
 		return nil
 	}
-	return &r.origins[best]
+	return &r.origins[lowest]
 }
+
+// maxParts is how many words of a value are searched for its origin.
+const maxParts = 16

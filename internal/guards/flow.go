@@ -95,7 +95,7 @@ type flowRun struct {
 	// The other fields are guarded by FlowGuard.mu. used is the time of the last call, dir the directory of the caller,
 	// saved the label in the store, and calls are those in progress.
 	used  time.Time
-	dir   string
+	dir   string // as realFile returns it
 	saved flow.Label
 	calls []*observedCall
 }
@@ -116,6 +116,16 @@ func NewFlowGuard(ctx context.Context, o FlowOptions, rows *RowLabels) *FlowGuar
 	}
 	if o.Endorsement == 0 {
 		o.Endorsement = defaultEndorsement
+	}
+	for _, globs := range []*[]string{&o.PrivateFiles, &o.PrivatePages} {
+		lower := make([]string, len(*globs))
+		for i, glob := range *globs {
+			lower[i] = strings.ToLower(glob)
+		}
+		*globs = lower
+	}
+	for i, root := range o.Roots {
+		o.Roots[i] = realFile(root)
 	}
 	g := &FlowGuard{o: o, rows: rows, runs: runs, ctx: context.WithoutCancel(ctx)}
 	g.files.guard = g

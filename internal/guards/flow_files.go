@@ -75,20 +75,17 @@ func realFile(path string) string {
 	return foldCase(path)
 }
 
-// fileSource returns the source for a file that a run in the directory dir has read.
+// fileSource returns the source for a file that a run in the directory dir has read. The directory is as realFile
+// returns it.
 func (g *FlowGuard) fileSource(ctx context.Context, dir, path string) flow.Source {
 	s := flow.Source{Kind: "file", Name: path, Label: flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}}
 	real := realFile(path)
-	for _, root := range append([]string{dir}, g.o.Roots...) {
-		if root != "" && isBelow(realFile(root), real) {
-			s.Label.Integrity = flow.Project
-			break
-		}
+	inRoot := func(root string) bool { return root != "" && isBelow(root, real) }
+	if inRoot(dir) || slices.ContainsFunc(g.o.Roots, inRoot) {
+		s.Label.Integrity = flow.Project
 	}
-	for _, name := range []string{path, real} {
-		if slices.ContainsFunc(g.o.PrivateFiles, func(glob string) bool { return matchGlob(glob, filepath.ToSlash(name)) }) {
-			s.Label.Confidentiality = flow.Private
-		}
+	if matchesGlob(g.o.PrivateFiles, filepath.ToSlash(real)) || path != real && matchesGlob(g.o.PrivateFiles, filepath.ToSlash(path)) {
+		s.Label.Confidentiality = flow.Private
 	}
 	written, err := g.files.current(ctx)
 	if err != nil {
@@ -121,7 +118,7 @@ func (g *FlowGuard) writesDocument(ctx context.Context, q deck.Question) bool {
 		return false
 	}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return g.fileSource(ctx, q.Caller.Dir, path).Label.Integrity >= flow.Project
+		return g.fileSource(ctx, realFile(q.Caller.Dir), path).Label.Integrity >= flow.Project
 	}
 	written, err := g.files.current(ctx)
 	_, ok := written[real]

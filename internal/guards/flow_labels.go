@@ -2,7 +2,6 @@ package guards
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"path"
 	"regexp"
@@ -51,12 +50,12 @@ const maxForeignText = 32 << 10
 // foreignTool and foreignText find tools and texts that bring what others have written, such as mails and comments.
 var (
 	foreignTool = regexp.MustCompile(`(?i)mail|inbox|message|comment|chat|review|feedback|ticket|issue|thread|post`)
-	foreignText = regexp.MustCompile(`(?im)(^|[\s"(])(from|to|subject|reply-to|e-?mail|mail|message|comment|review|feedback|reply|wrote|said)( (of|by|from) [^:\n]{1,60})?: `)
+	foreignText = regexp.MustCompile(`(?i)(^|\\n|[\s"(>.,;])(from|to|subject|reply-to|e-?mail|mail|message|comment|review|feedback|reply|wrote|said)( (of|by|from) [^:\n]{1,60})?: `)
 )
 
 // Of returns the label of a text that a tool of a server has returned. It is untrusted if the server is not trusted, or if
 // the text looks like a mail or a comment, which the server only passes on. The row can label the tool as trusted.
-func (l *RowLabels) Of(id drawbridge.ServerID, tool, text string) flow.Label {
+func (l *RowLabels) Of(id drawbridge.ServerID, tool string, text json.RawMessage) flow.Label {
 	row := l.of(id)
 	label := flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}
 	if row.trusted {
@@ -74,7 +73,7 @@ func (l *RowLabels) Of(id drawbridge.ServerID, tool, text string) flow.Label {
 			}
 		}
 	}
-	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || foreignText.MatchString(text[:min(len(text), maxForeignText)])) {
+	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || bytes.Contains(text, []byte(": ")) && foreignText.Match(text)) {
 		label.Integrity = flow.Untrusted
 	}
 	return label
@@ -114,20 +113,23 @@ const TrustAnnotations = "io.modelcontextprotocol/trust-annotations"
 // PageLabel returns the label of a page by its names, if the settings say that it is private.
 func (g *FlowGuard) PageLabel(names ...string) flow.Label {
 	for _, name := range names {
-		if slices.ContainsFunc(g.o.PrivatePages, func(glob string) bool { return matchGlob(glob, name) }) {
+		if matchesGlob(g.o.PrivatePages, name) {
 			return flow.Label{Integrity: flow.Trusted, Confidentiality: flow.Private}
 		}
 	}
 	return flow.Clean
 }
 
-// matchGlob reports whether a glob matches a name, or for a glob with a slash the end of a path. The case does not count.
-func matchGlob(glob, name string) bool {
-	glob, name = strings.ToLower(glob), strings.ToLower(name)
-	parts := strings.Split(name, "/")
-	if n := strings.Count(glob, "/") + 1; n <= len(parts) {
-		name = cmp.Or(strings.Join(parts[len(parts)-n:], "/"), name)
-	}
-	ok, err := path.Match(glob, name)
-	return ok && err == nil
+// matchesGlob reports whether one of the globs matches a name, or for a glob with a slash as many parts at the end of a
+// path. The globs are in lower case, and the case of the name does not count.
+func matchesGlob(globs []string, name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		end := len(name)
+		for range strings.Count(glob, "/") + 1 {
+			end = strings.LastIndexByte(name[:max(end, 0)], '/')
+		}
+		ok, err := path.Match(glob, name[end+1:])
+		return ok && err == nil
+	})
 }

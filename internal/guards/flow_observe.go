@@ -7,7 +7,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -40,7 +39,9 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*draw
 	}
 	c := &observedCall{label: flow.Clean}
 	g.mu.Lock()
-	r.dir = q.Caller.Dir
+	if q.Spec.Server == "" && q.Caller.Dir != "" { // a server reads no files of ours
+		r.dir = realFile(q.Caller.Dir)
+	}
 	r.calls = append(r.calls, c)
 	g.mu.Unlock()
 	end := func() {
@@ -49,7 +50,7 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*draw
 		r.calls = slices.DeleteFunc(r.calls, func(o *observedCall) bool { return o == c })
 	}
 	if label := r.Label(); !label.Taints() && q.Spec.Server != "" { // what the model made before it read anything is as good as what it was told
-		r.Read(flow.Source{Kind: "call", Name: string(q.Spec.Name), Label: label}, textsOf(argumentsOf(q)))
+		r.Read(flow.Source{Kind: "call", Name: string(q.Spec.Name), Label: label}, argumentsOf(q))
 	}
 	started := time.Now().Add(-time.Second) // the clock of the file system may be coarse
 	if q.Spec.Server == "" && slices.Contains(g.o.Tools.Edits, q.Spec.Tool) {
@@ -96,30 +97,36 @@ func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Qu
 // afterServer labels what a server has returned, also an error: its text is the server's.
 func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q deck.Question, result *drawbridge.Result, err error) error {
 	s := flow.Source{Kind: "result", Name: string(q.Spec.Name), Server: string(q.Spec.Server)}
-	// Values of clients are judged only for private text, so their texts are not needed.
-	text, needed := "", g.judged(q.Caller) == "all"
+	var text json.RawMessage
 	if err != nil {
 		if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Raw == nil && f.Code == drawbridge.PolicyBlocked {
 			return nil // nothing was sent
 		}
-		text = err.Error()
-		s.Label = g.rows.Of(q.Spec.Server, q.Spec.Tool, text)
+		text = errorText(err)
+		s.Label = g.rows.Of(q.Spec.Server, q.Spec.Tool, g.examined(q, text))
 	} else {
-		if needed {
-			text = textsOf(result.Raw)
-		}
-		s.Label = withAnnotations(g.rows.Of(q.Spec.Server, q.Spec.Tool, text), result.Raw)
+		text = result.Raw
+		s.Label = withAnnotations(g.rows.Of(q.Spec.Server, q.Spec.Tool, g.examined(q, text)), text)
 	}
 	if err == nil && g.o.Annotations && q.Caller.Kind == drawbridge.External {
 		result.Raw = annotated(result.Raw, s.Label)
 	}
-	return g.note(ctx, key, r, s, text)
+	return g.note(ctx, key, r, q, s, text)
 }
 
-// note joins the label of a source, notes its text, and stores the label of the run if it has changed.
-func (g *FlowGuard) note(ctx context.Context, key string, r *flowRun, s flow.Source, text string) error {
+// examined returns the text whose signs of a mail count: none for a client whose values are not judged.
+func (g *FlowGuard) examined(q deck.Question, text json.RawMessage) json.RawMessage {
+	if g.judged(q.Caller) == "all" {
+		return text[:min(len(text), maxForeignText)]
+	}
+	return nil
+}
+
+// note joins the label of a source, notes its text, and stores the label of the run if it has changed. Values of clients
+// are judged only for private text, so the texts that they read are not needed.
+func (g *FlowGuard) note(ctx context.Context, key string, r *flowRun, q deck.Question, s flow.Source, text json.RawMessage) error {
 	r.Join(s)
-	if text != "" {
+	if g.judged(q.Caller) == "all" {
 		r.Read(s, text)
 	}
 	return g.saveChanged(ctx, key, r)
@@ -176,13 +183,11 @@ func (g *FlowGuard) afterOwnTool(ctx context.Context, key string, r *flowRun, q 
 	default:
 		s.Label = r.Label()
 	}
-	text := ""
-	if g.judged(q.Caller) == "all" {
-		if text = textsOf(result.Raw); err != nil {
-			text = err.Error()
-		}
+	text := rawjson.Get(result.Raw, "content")
+	if err != nil {
+		text = errorText(err)
 	}
-	return g.note(ctx, key, r, s, text)
+	return g.note(ctx, key, r, q, s, text)
 }
 
 // labelChangedFiles stores the label of the files that a command has changed.
@@ -243,21 +248,8 @@ func (g *FlowGuard) LabelOf(run, text string) (flow.Label, flow.Source) {
 	return label, *origin
 }
 
-// textsOf returns the texts and numbers in a result, one in a line, as far as runs look at them.
-func textsOf(result json.RawMessage) string {
-	var b strings.Builder
-	for path, text := range flow.Values(result, false) {
-		if path != "" && strings.HasSuffix(path, "(name)") {
-			continue
-		}
-		b.WriteString(text)
-		b.WriteByte('\n')
-		if b.Len() > flow.MaxText {
-			break
-		}
-	}
-	return b.String()
-}
+// errorText returns the text of an error as JSON.
+func errorText(err error) json.RawMessage { return rawjson.Quote(err.Error()) }
 
 // Attached notes that the person has given a file or another text to the run of a caller. name is a path or a URI.
 func (g *FlowGuard) Attached(ctx context.Context, caller drawbridge.Caller, name string) error {
@@ -268,7 +260,7 @@ func (g *FlowGuard) Attached(ctx context.Context, caller drawbridge.Caller, name
 	}
 	s := flow.Source{Kind: "attachment", Name: name, Label: flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}}
 	if filepath.IsAbs(name) {
-		s = g.fileSource(ctx, caller.Dir, name)
+		s = g.fileSource(ctx, realFile(caller.Dir), name)
 	}
 	r.Join(s)
 	return g.saveChanged(ctx, key, r)
