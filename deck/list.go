@@ -95,6 +95,9 @@ func (d *Deck) FindUnfiltered(name string) (kind string, spec drawbridge.Spec, o
 	return "", drawbridge.Spec{}, false
 }
 
+// ListVersion returns a number that changes with each change of the lists.
+func (d *Deck) ListVersion() uint64 { return d.versions.Load() }
+
 // Cards returns the specs of all tools that are visible to the caller, in listed order. They include shipped cards and
 // tools of servers.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {

@@ -5,11 +5,14 @@ import (
 	"context"
 	"slices"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // guardsOf returns the built-in guards.
@@ -47,10 +50,40 @@ func (g *Gateway) followLabels(ctx context.Context, c Config) {
 	for _, root := range g.set.Settings.Roots {
 		o.Roots = append(o.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
+	o.Descriptions = listedTexts{g}
 	g.flow = guards.NewFlowGuard(ctx, o, &g.rowLabels)
 	g.ruleGuard.UseLabels(g.flow)
 	g.trail = deck.NewReadTrail()
 	if !c.withoutFlow {
 		g.trail.Tracker = g.flow
 	}
+}
+
+// listedTexts are the descriptions of the servers of a gateway.
+type listedTexts struct{ g *Gateway }
+
+var _ guards.Descriptions = listedTexts{}
+
+// ListVersion implements [guards.Descriptions].
+func (l listedTexts) ListVersion() uint64 { return l.g.deck.ListVersion() }
+
+// Descriptions implements [guards.Descriptions].
+func (l listedTexts) Descriptions() (all []guards.Description) {
+	servers := map[drawbridge.ServerID]bool{}
+	owner := l.g.owner
+	owner.Kind = drawbridge.Author
+	for _, spec := range l.g.deck.Items(owner, mcp.MethodToolsList) {
+		if spec.Server == "" {
+			continue
+		}
+		servers[spec.Server] = true
+		all = append(all, guards.Description{Server: spec.Server, Tool: spec.Tool, Text: rawjson.GetString(spec.Definition, "description"),
+			Schema: string(rawjson.Apply(spec.Definition, rawjson.Drop("description")))})
+	}
+	for id := range servers {
+		if listing, ok := l.g.deck.LastListing(id); ok && listing.Instructions != "" {
+			all = append(all, guards.Description{Server: id, Text: listing.Instructions})
+		}
+	}
+	return all
 }

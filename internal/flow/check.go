@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -15,6 +16,9 @@ type Act struct {
 	Needs Integrity
 	// Sends is set if the values reach people or systems outside.
 	Sends bool
+	// Described returns the source of a value that stands in a text which the model always sees, such as the description
+	// of a tool, and which is not trusted; nil if there is none, or as a function if there are no such texts.
+	Described func(value string) *Source
 	// TextsOnly is set if numbers and booleans in the arguments can do no harm.
 	TextsOnly bool
 	// Server is the server that the values reach; empty for Drawbridge's own tools. What a server has returned may be
@@ -51,12 +55,17 @@ const maxValues = 512
 func (r *Run) Check(act Act, arguments json.RawMessage, endorsed func(path, text string, sends bool) bool) (f Finding) {
 	label := r.Label()
 	secret := act.Sends && label.Confidentiality == Private && r.hasPrivateOf(act.Server)
-	if label.Integrity >= act.Needs && !secret {
+	if label.Integrity >= act.Needs && !secret && (act.Described == nil || act.Needs == Untrusted) {
 		return f
 	}
 	for path, text := range Values(arguments, act.TextsOnly) {
 		v := Value{Path: path, Text: text}
 		v.Label, v.Origin = r.LabelOf(text)
+		if act.Described != nil && v.Label.Integrity >= act.Needs && r.made(text) {
+			if s := act.Described(text); s != nil {
+				v.Label, v.Origin = v.Label.Join(s.Label), s
+			}
+		}
 		if v.Label.Integrity < act.Needs && !endorsed(path, text, false) {
 			f.Values = append(f.Values, v)
 		}
@@ -70,6 +79,17 @@ func (r *Run) Check(act Act, arguments json.RawMessage, endorsed func(path, text
 	}
 	return f
 }
+
+// made reports whether the model made a value: no person typed it, and it stands in no source.
+func (r *Run) made(value string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wanted := plain(value)
+	return wanted != "" && !slices.ContainsFunc(r.typed, func(text string) bool { return contains(text, wanted) }) && r.find(wanted) == nil
+}
+
+// Contains reports whether a text has a value as whole words. The text is in lower case.
+func Contains(text, value string) bool { return contains(text, plain(value)) }
 
 // stands reports whether a value stands in a source as it is.
 func (r *Run) stands(value string) bool {

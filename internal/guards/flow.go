@@ -67,6 +67,8 @@ type FlowOptions struct {
 	// clients: "private" (only private text), "all", or "off".
 	Off     bool
 	Clients string
+	// Descriptions are those of the servers; nil has none.
+	Descriptions Descriptions
 	// Annotations adds the labels of results of servers to their _meta, for clients.
 	Annotations bool
 	// Endorsement is how long an endorsement holds; 0 means 8 hours.
@@ -83,6 +85,7 @@ type FlowGuard struct {
 	o     FlowOptions
 	rows  *RowLabels
 	files fileLabels
+	texts describedTexts
 	// ctx is for the store while a source is noted.
 	ctx context.Context
 
@@ -237,8 +240,7 @@ func (g *FlowGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verd
 	if err != nil {
 		return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: FlowRule, Reason: "the label of the run cannot be read", Next: "drawbridge doctor"}
 	}
-	isCommand := q.Spec.Server == "" && slices.Contains(g.o.Tools.Commands, q.Spec.Tool)
-	if !r.Label().Taints() && !isCommand {
+	if !r.Label().Taints() && judged != "all" {
 		return allow
 	}
 	found, err := g.check(ctx, r, q, judged)
@@ -257,6 +259,8 @@ func (g *FlowGuard) check(ctx context.Context, r *flow.Run, q deck.Question, jud
 	act := g.act(ctx, q)
 	if judged == "private" {
 		act.Needs = flow.Untrusted
+	} else {
+		act.Described = func(value string) *flow.Source { return g.described(&q, value) }
 	}
 	var failed error
 	arguments := argumentsOf(q)
