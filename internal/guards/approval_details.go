@@ -79,8 +79,8 @@ func newPendingApproval(r deck.ApprovalRequest) (store.PendingApproval, error) {
 	shown.Digest, shown.Arguments = sha256Hex(subject), redactSecrets(argumentsOnly(subject))
 	who := []string{shown.Kind, c.Principal, r.Call.Method, shown.Server, r.Origin, r.ConfigHash, shown.Tool, shown.Card,
 		shown.Definition}
-	return newStoredApproval(c, shown, sha256Hex(rawjson.AppendStrings([]byte("call "), append(who, shown.Digest)...)),
-		sha256Hex(rawjson.AppendStrings([]byte("card "), who...)))
+	call := sha256Hex(rawjson.AppendStrings([]byte("call "), append(who, shown.Digest)...))
+	return newStoredApproval(c, shown, call, grantedCard(r.Rule, call, sha256Hex(rawjson.AppendStrings([]byte("card "), who...))))
 }
 
 // newApprovalDetails returns the details of a call without its arguments.
@@ -92,6 +92,18 @@ func newApprovalDetails(r deck.ApprovalRequest) ApprovalDetails {
 		Definition: sha256Hex(s.Definition), Reason: r.Reason, Rule: r.Rule,
 	}
 }
+
+// grantedCard returns the hash to which a grant with any arguments is bound: card, or the hash of the call if the guard of
+// information flow asks. Such a grant does not endorse other values.
+func grantedCard(rule, call, card string) string {
+	if asksForFlow(rule) {
+		return sha256Hex([]byte("flow " + call))
+	}
+	return card
+}
+
+// asksForFlow reports whether the guard of information flow is one of the rules that require an approval.
+func asksForFlow(rule string) bool { return slices.Contains(strings.Split(rule, "; "), FlowRule) }
 
 // newStoredApproval returns the request in the form in which the store holds it. call and card are its hashes, see
 // store.PendingApproval.

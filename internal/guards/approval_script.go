@@ -88,7 +88,7 @@ func (d *ApprovalQueue) ApproveScript(ctx context.Context, s deck.ScriptApproval
 // the same script with the same input, by the same caller, of the same tool with the same definition and configuration,
 // and with arguments that its pattern covers.
 func (d *ApprovalQueue) UseScriptGrant(ctx context.Context, s deck.ScriptApproval) (deck.ApprovalAnswer, bool, error) {
-	if len(s.Requests) != 1 {
+	if len(s.Requests) != 1 || asksForFlow(s.Requests[0].Rule) {
 		return deck.ApprovalAnswer{}, false, nil
 	}
 	r := s.Requests[0]
@@ -254,7 +254,7 @@ func (q *scriptQuestion) stored(s deck.ScriptApproval) (store.PendingApproval, e
 	for _, e := range q.effects {
 		details.Effects = append(details.Effects, *e)
 	}
-	return newStoredApproval(s.Call.Caller, details, q.call, q.card)
+	return newStoredApproval(s.Call.Caller, details, q.call, grantedCard(s.Rule, q.call, q.card))
 }
 
 // redact returns the effect with the redaction of the audit log.

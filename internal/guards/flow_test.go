@@ -332,6 +332,28 @@ func TestFlowDescriptions(t *testing.T) {
 	w.expect(drawbridge.Allow, question(w.agent("t3"), "bank__pay", `{"iban":"NL99EVIL0000000001"}`, false), "ok")
 }
 
+// TestFlowGrants checks that a grant for any arguments does not endorse values.
+func TestFlowGrants(t *testing.T) {
+	w := newFlowWorld(t, FlowOptions{})
+	request := func(rule, iban string) store.PendingApproval {
+		q := question(w.agent("t1"), "bank__pay", `{"iban":"`+iban+`"}`, false)
+		a, err := newPendingApproval(deck.ApprovalRequest{Spec: q.Spec, Rule: rule,
+			Call: drawbridge.Call{Caller: q.Caller, Method: q.Method, Params: q.Params}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	usual, other := request("agent", "1"), request("agent", "2")
+	judged, next := request("agent; flow", "1"), request("agent; flow", "2")
+	if usual.Card != other.Card || usual.Call != judged.Call {
+		t.Error("a usual grant is not for any arguments, or the same call has two hashes")
+	}
+	if judged.Card == usual.Card || judged.Card == next.Card {
+		t.Error("a grant for any arguments covers other values")
+	}
+}
+
 // TestFlowFailsClosed checks that a store that does not answer refuses calls.
 func TestFlowFailsClosed(t *testing.T) {
 	w := newFlowWorld(t, FlowOptions{})
