@@ -223,7 +223,7 @@ func (f agentFlags) openModel(ctx context.Context, models *llm.ChatModels) (agen
 // sessionsDir returns the directory of the sessions of a working directory. Its name has a readable part, and a hash that
 // tells directories with the same readable part apart.
 func (a *app) sessionsDir() (string, error) {
-	state, ok := gateway.StateDir(a.Env)
+	root, ok := gateway.SessionsRoot(a.Env)
 	if !ok {
 		return "", errors.New("locate the sessions: the home directory is unknown (set HOME or XDG_STATE_HOME)")
 	}
@@ -235,7 +235,7 @@ func (a *app) sessionsDir() (string, error) {
 	}, strings.Trim(a.Dir, string(filepath.Separator)))
 	name = safetext.Truncate(name, maxSessionsName, safetext.Bytes, "")
 	sum := sha256.Sum256([]byte(a.Dir))
-	return filepath.Join(state, "sessions", "--"+name+"--"+hex.EncodeToString(sum[:4])), nil
+	return filepath.Join(root, "--"+name+"--"+hex.EncodeToString(sum[:4])), nil
 }
 
 // maxSessionsName is the maximum length of the readable part in bytes.

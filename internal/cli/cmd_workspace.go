@@ -27,10 +27,11 @@ whether a person has accepted it. Agents and clients read and propose pages with
 		Example: `  drawbridge workspace init
   drawbridge workspace import notes
   drawbridge workspace tree
-  drawbridge workspace show plan`,
+  drawbridge workspace show plan
+  drawbridge workspace why plan`,
 	}
 	cmd.AddCommand(a.workspaceInitCommand(), a.workspaceImportCommand(), a.workspaceExportCommand(), a.workspaceTreeCommand(),
-		a.workspaceShowCommand(), a.workspaceSearchCommand(), a.workspaceHistoryCommand())
+		a.workspaceShowCommand(), a.workspaceSearchCommand(), a.workspaceHistoryCommand(), a.workspaceWhyCommand())
 	return asCommandGroup(cmd)
 }
 

@@ -32,6 +32,7 @@ func (a *app) addCompletions(root *cobra.Command) {
 		"ask show": {a.completePendingCalls}, "ask allow": {a.completePendingCalls},
 		"ask deny": {a.completePendingCalls}, "ask revoke": {a.completeGrants},
 		"workspace show": {a.completePages}, "workspace tree": {a.completePages}, "workspace history": {a.completePages},
+		"workspace why": {a.completePages},
 		"review accept": {a.completeCandidates}, "review reject": {a.completeCandidates}, "review done": {a.completeFlagged},
 	} {
 		cmd, _, err := root.Find(strings.Fields(path))
