@@ -52,7 +52,7 @@ func (g *Gateway) provisionTools(c Config, w cards.Workspace) (*deck.Provisioned
 		return nil, err
 	}
 	if log != nil {
-		handles[cards.UndoKey] = undoLog{log}
+		handles[cards.UndoKey] = newUndoLog(log, g.trail)
 	}
 	return deck.Provision(g.catalogue, deck.All, deck.Context{Dir: c.Dir, Shell: newShell(g.set.Settings.Deck),
 		Handles: handles})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
@@ -49,6 +50,10 @@ type Change struct {
 	// Caller and Client are the principal and the client of the call that makes the change, and Dir is the caller's
 	// working directory. People see them in the list of runs.
 	Caller, Client, Dir string
+	// Call is the ID of the audit record of the call, Kind the kind of the caller, and Thread and RunName its thread and
+	// run in other records; see deck.ThreadAndRun. Sources are what the run has read since its last change.
+	Call, Kind, Thread, RunName string
+	Sources                     []deck.Source
 }
 
 // ID returns a short ID for the run with this key. People see the ID and use it to select the run.
@@ -76,6 +81,15 @@ type entry struct {
 	Mode   uint32 `json:"mode,omitempty"`
 	// Lines are the numbers of the first and the last changed line of the new content.
 	Lines [2]int `json:"lines,omitzero"`
+	// Call, Kind, Thread and RunName are those of the Change. Hunks are the changed lines: the first line of the new
+	// content, and how many lines were removed and written. Count is the number of lines of the new content. Earlier
+	// releases did not store them.
+	Call    string   `json:"call,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	Thread  string   `json:"thread,omitempty"`
+	RunName string   `json:"name,omitempty"`
+	Hunks   [][3]int `json:"hunks,omitempty"`
+	Count   int      `json:"count,omitempty"`
 }
 
 // absent is used instead of the hash of a content for a file that does not exist.
@@ -112,16 +126,17 @@ func (l *Log) Before(c Change) (done func(after []byte) error, err error) {
 	}
 	now := time.Now().UTC()
 	e := entry{Time: now, Change: changeID(c, now), Run: ID(c.Run), Tool: c.Tool, Path: c.Path, Caller: c.Caller,
-		Client: c.Client, Dir: c.Dir, Before: hash, Mode: uint32(mode)}
-	if err := l.append(e); err != nil {
+		Client: c.Client, Dir: c.Dir, Before: hash, Mode: uint32(mode), Call: c.Call, Kind: c.Kind, Thread: c.Thread, RunName: c.RunName}
+	if err := l.append(e, func() error { return l.appendReads(c, now) }); err != nil {
 		return nil, err
 	}
 	return func(after []byte) error {
 		e.After = absent
 		if after != nil {
 			e.After, e.Lines = hashOf(after), changedLines(content, after)
+			e.setHunks(content, after)
 		}
-		return l.append(e)
+		return l.append(e, nil)
 	}, nil
 }
 
@@ -191,13 +206,19 @@ func (l *Log) contentPath(hash string) string {
 	return filepath.Join(l.dir, contentsName, hash[:2], hash)
 }
 
-// append appends an entry to the log. Meanwhile it holds the lock of the log, so that no other process changes the log.
-func (l *Log) append(e entry) error {
+// append appends an entry to the log, after it has called before if that is not nil. Meanwhile it holds the lock of the
+// log, so that no other process changes the log.
+func (l *Log) append(e entry, before func() error) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
 	return l.locked(func() error {
+		if before != nil {
+			if err := before(); err != nil {
+				return err
+			}
+		}
 		f, err := os.OpenFile(filepath.Join(l.dir, logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return err
