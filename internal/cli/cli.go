@@ -150,7 +150,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 		a.withSupportTable(a.doctorCommand()), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(),
 		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand(),
 		a.newModelsCommand().command(), a.acpCommand())
-	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand(), a.workspaceCommand(), a.reviewCommand())
+	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand(), a.workspaceCommand(), a.reviewCommand(), a.whyCommand())
 	a.addCompletions(root)
 	return root
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -311,14 +312,33 @@ func (b *whyBuilder) describe(node *workspace.Why, r workspace.Revision) (hidden
 	return false, err
 }
 
-// RunReferences returns the sources outside of the workspace of all writes of a run: a digest of each is known by its
-// call, or by its name.
-func (w *Workspace) RunReferences(ctx context.Context, thread, run string) ([]workspace.Reference, error) {
-	return list(ctx, w, "read the sources of a run", "SELECT DISTINCT "+referenceColumns+` FROM outside_sources WHERE revision IN
-		(SELECT revision FROM writes WHERE thread = $1 AND run = $2) LIMIT 100000`, scanReference, thread, run)
+// callBatch is the number of calls that one query looks for.
+const callBatch = 500
+
+// CallReferences returns the sources that calls have read and from which something was written, by the IDs of the calls.
+func (w *Workspace) CallReferences(ctx context.Context, calls []string) ([]workspace.Reference, error) {
+	var all []workspace.Reference
+	for part := range slices.Chunk(calls, callBatch) {
+		marks, args := make([]string, len(part)), make([]any, len(part))
+		for i, call := range part {
+			marks[i], args[i] = fmt.Sprintf("$%d", i+1), call
+		}
+		found, err := list(ctx, w, "read the sources of calls", "SELECT DISTINCT "+referenceColumns+
+			" FROM outside_sources WHERE call IN ("+strings.Join(marks, ", ")+")", scanReference, args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
-// CallWrites returns the entities that a call wrote, with their kinds and pages; the newest last.
-func (w *Workspace) CallWrites(ctx context.Context, call string) ([]workspace.ID, error) {
-	return w.linked(ctx, "SELECT entity FROM writes WHERE call = $1 AND entity <> '' ORDER BY revision LIMIT 1000", call)
+// CallWrites returns what a call wrote, by the ID of its audit record, in the order of the writes.
+func (w *Workspace) CallWrites(ctx context.Context, call string) ([]workspace.CallWrite, error) {
+	return list(ctx, w, "find the writes of a call", `SELECT w.revision, w.change, w.entity, COALESCE(p.slug, '') FROM writes AS w
+		LEFT JOIN pages AS p ON p.id = w.page WHERE w.call = $1 ORDER BY w.revision LIMIT 1000`,
+		func(rows *sql.Rows) (c workspace.CallWrite, err error) {
+			err = rows.Scan(&c.Revision, &c.Change, &c.Entity, &c.Page)
+			return c, err
+		}, call)
 }

@@ -82,21 +82,44 @@ func (l *Log) halveReads(path string) error {
 // Sources returns what a run had read before a time, as far as the run has changed files since. thread and run are those
 // of its changes.
 func (l *Log) Sources(thread, run string, until time.Time) (all []deck.Source, err error) {
+	err = l.eachReads(func(line readsLine) {
+		if line.Thread == thread && line.Run == run && !line.Time.After(until) {
+			all = append(all, line.Sources...)
+		}
+	})
+	return all, err
+}
+
+// CallSources returns the sources that calls have read, by the IDs of the calls.
+func (l *Log) CallSources(calls map[string]bool) (all []deck.Source, err error) {
+	err = l.eachReads(func(line readsLine) {
+		for _, s := range line.Sources {
+			if s.Call != "" && calls[s.Call] {
+				all = append(all, s)
+			}
+		}
+	})
+	return all, err
+}
+
+// eachReads calls each with the lines of the file with sources. It skips lines that are not valid, such as a line that a
+// crash cut off.
+func (l *Log) eachReads(each func(readsLine)) error {
 	f, err := os.Open(filepath.Join(l.dir, readsName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		var line readsLine
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Thread == thread && line.Run == run && !line.Time.After(until) {
-			all = append(all, line.Sources...)
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			each(line)
 		}
 	}
-	return all, lines.Err()
+	return lines.Err()
 }

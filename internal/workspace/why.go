@@ -58,6 +58,15 @@ type Written struct {
 	Prompt string `json:"prompt,omitempty"`
 }
 
+// A CallWrite is a write of a call.
+type CallWrite struct {
+	Revision ID `json:"revision"`
+	// Change is the kind of the change, such as CreatePage. Entity is what was written, and Page the slug of its page.
+	Change string `json:"change"`
+	Entity ID     `json:"entity,omitempty"`
+	Page   string `json:"page,omitempty"`
+}
+
 // All returns the node and all nodes below it, each before its sources.
 func (w *Why) All() iter.Seq[*Why] {
 	return func(yield func(*Why) bool) { w.walk(yield) }

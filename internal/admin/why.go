@@ -1,0 +1,204 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/undo"
+	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
+)
+
+// A WhyAnswer says why something is there. Either File or Call is set.
+type WhyAnswer struct {
+	File *FileWhy `json:"file,omitempty"`
+	Call *CallWhy `json:"call,omitempty"`
+}
+
+// A FileWhy says which calls wrote the lines of a file.
+type FileWhy struct {
+	undo.Blame
+	// Line is the line that was asked for; 0 for the whole file. Then Range is its range, and Writer the call that wrote
+	// it; Writer is nil if no known call wrote it.
+	Line   int         `json:"line,omitempty"`
+	Range  *undo.Range `json:"range,omitempty"`
+	Writer *CallWhy    `json:"writer,omitempty"`
+}
+
+// A CallWhy describes a call and what its run had read before it.
+type CallWhy struct {
+	// ID is the ID of the audit record. Recorded reports that the audit has the record; otherwise only what the log of
+	// changes has is known.
+	ID       string    `json:"id,omitempty"`
+	Recorded bool      `json:"recorded"`
+	At       time.Time `json:"at"`
+	Tool     string    `json:"tool"`
+	Server   string    `json:"server,omitempty"`
+	Caller   string    `json:"caller,omitempty"`
+	Kind     string    `json:"kind,omitempty"`
+	Client   string    `json:"client,omitempty"`
+	Thread   string    `json:"thread,omitempty"`
+	Run      string    `json:"run,omitempty"`
+	// Prompt is the first line of the person's prompt in the run, and Model the model of the run; both are empty if the
+	// history of the agent does not have the run.
+	Prompt string `json:"prompt,omitempty"`
+	Model  string `json:"model,omitempty"`
+	// Verdict, Rule, Reason, Approval, By and Outcome are those of the audit record. Arguments is the SHA-256 of the
+	// arguments.
+	Verdict   string `json:"verdict,omitempty"`
+	Rule      string `json:"rule,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Approval  string `json:"approval,omitempty"`
+	By        string `json:"by,omitempty"`
+	Outcome   string `json:"outcome,omitempty"`
+	Arguments string `json:"arguments_sha256,omitempty"`
+	// Files are the files that the call changed, and Writes what it wrote to the workspace.
+	Files  []*undo.Written       `json:"files,omitempty"`
+	Writes []workspace.CallWrite `json:"writes,omitempty"`
+	// Reads are what the run had read before the call, the last one first. MoreReads is the number of earlier ones that are
+	// left out.
+	Reads     []Read `json:"reads,omitempty"`
+	MoreReads int    `json:"more_reads,omitempty"`
+}
+
+// A Read is something that a run has read.
+type Read struct {
+	// Kind is "file", "page", "result" or "entity"; "call" for another call of one of Drawbridge's own tools.
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	Server string `json:"server,omitempty"`
+	// Digest is the SHA-256 of the content; empty if it is not stored. Call is the ID of the audit record of the call that
+	// read it.
+	Digest string `json:"digest,omitempty"`
+	Call   string `json:"call,omitempty"`
+}
+
+// Why says why something is there. target is a file, a file with a line as in main.go:12, or the ID of a call in the audit
+// or the beginning of one. At most maxReads sources are listed. The error is a UserError if nothing is known of the
+// target.
+func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer WhyAnswer, err error) {
+	path, line := splitLine(target)
+	path, err = filepath.Abs(filepath.Join(r.baseDir(path), path))
+	if err != nil {
+		return answer, err
+	}
+	log, err := r.openUndoLog(ctx)
+	if err != nil && !errors.Is(err, errNoUndo) {
+		return answer, err
+	}
+	if log != nil {
+		file := &FileWhy{Line: line}
+		file.Blame, err = log.Blame(path)
+		switch {
+		case err == nil:
+			return WhyAnswer{File: file}, r.whyLine(ctx, log, file, maxReads)
+		case !errors.Is(err, undo.ErrNoChanges):
+			return answer, fmt.Errorf("read %s: %w", safetext.Line(path), err)
+		}
+	}
+	if _, statErr := os.Lstat(path); statErr == nil || !isCallPrefix(target) {
+		return answer, userErrorf("%s: %v (drawbridge why takes a file, FILE:LINE, or the ID of a call: drawbridge audit log)",
+			safetext.Line(target), undo.ErrNoChanges)
+	}
+	answer.Call, err = r.whyCall(ctx, log, target, maxReads)
+	return answer, err
+}
+
+// baseDir returns the directory of a relative path; empty for an absolute one.
+func (r *Service) baseDir(path string) string {
+	if filepath.IsAbs(path) {
+		return ""
+	}
+	return r.o.ConfigOptions.Dir
+}
+
+// splitLine splits the number of a line from a target such as main.go:12. A file whose name ends like this is a file.
+func splitLine(target string) (path string, line int) {
+	if _, err := os.Lstat(target); err == nil {
+		return target, 0
+	}
+	i := strings.LastIndexByte(target, ':')
+	if i <= 0 {
+		return target, 0
+	}
+	line, err := strconv.Atoi(target[i+1:])
+	if err != nil || line < 1 {
+		return target, 0
+	}
+	return target[:i], line
+}
+
+// whyLine adds the range and the writer of the line that was asked for.
+func (r *Service) whyLine(ctx context.Context, log *undo.Log, file *FileWhy, maxReads int) error {
+	if file.Line == 0 || file.ChangedAfter != nil {
+		return nil
+	}
+	found, ok := file.Blame.Line(file.Line)
+	if !ok {
+		return userErrorf("the file has no line %d", file.Line)
+	}
+	file.Range = &found
+	if found.By == nil {
+		return nil
+	}
+	writer, err := r.writerOf(ctx, log, *found.By)
+	if err != nil {
+		return err
+	}
+	sources, err := log.Sources(found.By.Thread, found.By.Run, found.By.Time)
+	if err != nil {
+		return err
+	}
+	reads := make([]Read, len(sources))
+	for i, s := range sources {
+		reads[i] = readOf(s)
+	}
+	if len(reads) == 0 { // a person's call, or a change of an earlier release
+		reads = writer.Reads
+	}
+	writer.setReads(reads, maxReads)
+	file.Writer = &writer
+	return nil
+}
+
+// writerOf returns the call that made a change. If the audit does not have its record, the description has what the log of
+// changes has.
+func (r *Service) writerOf(ctx context.Context, log *undo.Log, w undo.Written) (CallWhy, error) {
+	if w.Call != "" {
+		call, err := r.whyCall(ctx, log, w.Call, 0)
+		if err == nil {
+			call.Thread, call.Run = w.Thread, w.Run
+			return *call, nil
+		}
+		if _, isUser := errors.AsType[UserError](err); !isUser {
+			if _, none := errors.AsType[*NoStoreError](err); !none {
+				return CallWhy{}, err
+			}
+		}
+	}
+	info := r.newRunFinder().find(w.Thread, w.Run)
+	return CallWhy{ID: w.Call, At: w.Time, Tool: w.Tool, Caller: w.Caller, Kind: w.Kind, Client: w.Client, Thread: w.Thread, Run: w.Run,
+		Prompt: info.Prompt, Model: info.Model}, nil
+}
+
+// setReads sets the reads from those in the order of the calls: the last one first, and at most limit; 0 means no limit.
+func (c *CallWhy) setReads(all []Read, limit int) {
+	c.Reads = slices.Clone(all)
+	slices.Reverse(c.Reads)
+	if c.MoreReads = 0; limit > 0 && len(c.Reads) > limit {
+		c.MoreReads = len(c.Reads) - limit
+		c.Reads = c.Reads[:limit]
+	}
+}
+
+func readOf(s deck.Source) Read {
+	return Read{Kind: s.Kind, Name: s.Name, Server: string(s.Server), Digest: s.Digest.String(), Call: s.Call}
+}

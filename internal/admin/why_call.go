@@ -1,0 +1,223 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/undo"
+)
+
+const (
+	// minCallPrefix is the length of the shortest beginning of a call's ID that is looked for.
+	minCallPrefix = 6
+	// maxRunTime is how long before a call its run may have begun, for the search of what the run had read.
+	maxRunTime = 7 * 24 * time.Hour
+)
+
+// isCallPrefix reports whether a text may be the ID of a call or the beginning of one.
+func isCallPrefix(text string) bool {
+	return len(text) >= minCallPrefix && len(text) <= ulid.EncodedSize &&
+		strings.Trim(strings.ToUpper(text), ulid.Encoding) == ""
+}
+
+// whyCall describes the call with an ID, or with the only ID that begins with it. The error is a UserError if there is no
+// such call. log is nil if there is no log of changes.
+func (r *Service) whyCall(ctx context.Context, log *undo.Log, id string, maxReads int) (why *CallWhy, err error) {
+	a, err := r.OpenAudit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	call, err := a.findCall(ctx, strings.ToUpper(id))
+	if err != nil {
+		return nil, err
+	}
+	info := r.newRunFinder().find(call.Caller.Thread, call.Caller.Run)
+	why = &CallWhy{ID: call.ID, Recorded: true, At: call.At, Tool: call.Card, Server: call.Server, Caller: call.Caller.Principal,
+		Kind: call.Caller.Kind, Client: call.Caller.Client, Thread: call.Caller.Thread, Run: call.Caller.Run, Prompt: info.Prompt,
+		Model: info.Model, Verdict: call.Effect, Rule: call.Rule, Reason: call.Reason, Approval: call.Approval, By: call.By,
+		Outcome: string(call.Outcome), Arguments: call.Digest}
+	reads, err := a.readsBefore(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	if log != nil {
+		if why.Files, err = log.CallChanges(call.ID); err != nil {
+			return nil, err
+		}
+	}
+	if reads, err = r.withContents(ctx, log, why, reads); err != nil {
+		return nil, err
+	}
+	why.setReads(reads, maxReads)
+	return why, nil
+}
+
+// findCall returns the call with an ID, or with the only ID that begins with it.
+func (a *Audit) findCall(ctx context.Context, id string) (call audit.Record, err error) {
+	var found []audit.Record
+	if len(id) == ulid.EncodedSize {
+		stored, err := a.db.AuditRecordsOfCall(ctx, id)
+		if err != nil {
+			return call, err
+		}
+		for _, s := range stored {
+			rec, err := decodeAuditRecord(s)
+			if err != nil {
+				return call, err
+			}
+			found = append(found, rec)
+		}
+		found = audit.MergeOutcomes(found)
+	} else {
+		const encodedTime = 10 // the first characters of an ID are its time
+		first, err := ulid.ParseStrict((id + strings.Repeat("0", ulid.EncodedSize))[:ulid.EncodedSize])
+		if err != nil {
+			return call, userErrorf("%s is not the beginning of an ID of a call (drawbridge audit log)", safetext.Line(id))
+		}
+		since := ulid.Time(first.Time())
+		if len(id) > encodedTime {
+			since = since.Add(-time.Second) // the record may be a little older than its ID
+		}
+		if found, err = a.Calls(ctx, AuditQuery{Since: since}); err != nil {
+			return call, err
+		}
+	}
+	ids := map[string]bool{}
+	for _, rec := range found {
+		if strings.HasPrefix(rec.ID, id) && rec.Kind == audit.Call {
+			call = rec
+			ids[rec.ID] = true
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return call, userErrorf("the audit has no call %s (drawbridge audit log)", safetext.Line(id))
+	case 1:
+		return call, nil
+	}
+	return audit.Record{}, userErrorf("%d calls have an ID that begins with %s", len(ids), safetext.Line(id))
+}
+
+// readsBefore returns what the run of a call had read before it, in the order of the calls. The digests are missing.
+func (a *Audit) readsBefore(ctx context.Context, call audit.Record) (reads []Read, err error) {
+	if call.Caller.Run == "" && call.Caller.Session == "" {
+		return nil, nil // nothing connects the calls
+	}
+	all, err := a.db.FindAudit(ctx, store.AuditFilter{Since: call.At.Add(-maxRunTime), Caller: call.Caller.Principal})
+	if err != nil {
+		return nil, err
+	}
+	sortByTime(all)
+	for _, rec := range all {
+		if rec.Kind == audit.Call && rec.ID < call.ID && rec.Outcome == audit.OK && sameRun(rec.Caller, call.Caller) {
+			if read, ok := recordedRead(rec); ok {
+				reads = append(reads, read)
+			}
+		}
+	}
+	return reads, nil
+}
+
+// sameRun reports whether the calls of two callers belong to the same run; see deck.RunOf.
+func sameRun(a, b audit.Caller) bool {
+	if a.Run != "" || b.Run != "" {
+		return a.Thread == b.Thread && a.Run == b.Run
+	}
+	return a.Session == b.Session && a.Principal == b.Principal && a.Client == b.Client
+}
+
+// readingTools are Drawbridge's own tools that read, with the argument that names what they read.
+func readingTools() map[string][2]string {
+	return map[string][2]string{"read": {"file", "path"}, "grep": {"file", "path"}, "ls": {"file", "path"}, "find": {"file", "path"},
+		"webfetch": {"page", "url"}, "websearch": {"call", "query"}, "page_read": {"entity", "page"}, "page_search": {"call", "query"},
+		"page_history": {"entity", "page"}, "page_diff": {"entity", "revision"}, "memory_read": {"call", "tier"}}
+}
+
+// recordedRead returns what a recorded call has read; ok is false for a call that reads nothing.
+func recordedRead(rec audit.Record) (read Read, ok bool) {
+	read = Read{Kind: "result", Name: rec.Card, Server: rec.Server, Call: rec.ID}
+	if rec.Server != "" {
+		return read, rec.Method == mcp.MethodToolsCall || rec.Method == mcp.MethodResourcesRead || rec.Method == mcp.MethodPromptsGet
+	}
+	tool, ok := readingTools()[rec.Card]
+	if !ok {
+		return read, false
+	}
+	read.Kind = tool[0]
+	if name := rawjson.GetString(rec.Arguments, tool[1]); name != "" {
+		read.Name = cmp.Or(name, read.Name)
+	}
+	if read.Kind == "call" {
+		read.Name = strings.TrimSpace(rec.Card + " " + rawjson.GetString(rec.Arguments, tool[1]))
+	}
+	return read, true
+}
+
+// withContents returns the reads with the digests, as far as the log of changes and the workspace have them. A call that
+// has read several files has a read for each. It also adds to why what the call wrote to the workspace.
+func (r *Service) withContents(ctx context.Context, log *undo.Log, why *CallWhy, reads []Read) (all []Read, err error) {
+	calls, ids := map[string]bool{}, make([]string, len(reads))
+	for i, read := range reads {
+		calls[read.Call], ids[i] = true, read.Call
+	}
+	known := map[string][]Read{}
+	add := func(read Read) {
+		if !slices.Contains(known[read.Call], read) {
+			known[read.Call] = append(known[read.Call], read)
+		}
+	}
+	if log != nil {
+		sources, err := log.CallSources(calls)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sources {
+			add(readOf(s))
+		}
+	}
+	if err := r.addWorkspace(ctx, why, ids, add); err != nil {
+		return nil, err
+	}
+	for _, read := range reads {
+		if stored := known[read.Call]; len(stored) > 0 {
+			all = append(all, stored...)
+		} else {
+			all = append(all, read)
+		}
+	}
+	return all, nil
+}
+
+// addWorkspace adds what the workspace has of the calls ids and of the call. It does nothing if there is no workspace.
+func (r *Service) addWorkspace(ctx context.Context, why *CallWhy, ids []string, add func(Read)) (err error) {
+	w, err := gateway.OpenWorkspace(ctx, r.o.Gateway)
+	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Code == drawbridge.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if why.Writes, err = w.CallWrites(ctx, why.ID); err != nil {
+		return err
+	}
+	references, err := w.CallReferences(ctx, ids)
+	for _, ref := range references {
+		add(Read{ref.Kind, ref.Name, ref.Server, ref.Digest, ref.Call})
+	}
+	return err
+}
