@@ -4,55 +4,55 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
-// A RunInfo describes a run of a session.
-type RunInfo struct {
-	// Prompt is the first line of the person's message with which the run began.
-	Prompt string
-	// Model is the model of the run's last answer, as "provider/name"; empty if there was none.
+// A PromptInfo describes a prompt of a session, and the answer to it.
+type PromptInfo struct {
+	// At is the time of the prompt, and Line its first line.
+	At   time.Time
+	Line string
+	// Model is the model of the last message of the answer, as "provider/name"; empty if there was none.
 	Model string
 }
 
-// FindRun returns a run of a session. root is the directory with the directories of sessions. The result is zero if the
-// session or the run does not exist any more, or cannot be read.
-func FindRun(root, session, run string) (info RunInfo) {
-	if _, err := historyPath(root, session); err != nil || run == "" {
-		return info
+// ListPrompts returns the prompts of a session, in their order. root is the directory with the directories of sessions.
+// There are none if the session does not exist any more, or cannot be read.
+func ListPrompts(root, session string) []PromptInfo {
+	if _, err := historyPath(root, session); err != nil {
+		return nil
 	}
 	dirs, err := os.ReadDir(root)
 	if err != nil {
-		return info
+		return nil
 	}
 	for _, d := range dirs {
 		path := filepath.Join(root, d.Name(), session+historySuffix)
-		if stat, err := os.Lstat(path); err != nil || !stat.Mode().IsRegular() {
-			continue
-		}
-		if info := readRun(path, run); info != (RunInfo{}) {
-			return info
+		if stat, err := os.Lstat(path); err == nil && stat.Mode().IsRegular() {
+			return readPrompts(path)
 		}
 	}
-	return info
+	return nil
 }
 
-// readRun reads a run from a session's file.
-func readRun(path, run string) (info RunInfo) {
+// readPrompts reads the prompts from a session's file.
+func readPrompts(path string) (all []PromptInfo) {
 	file, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
-		return info
+		return nil
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	for e, err := range readEntries(file, nil) {
 		switch {
 		case err != nil:
-			return info
-		case e.Run != run || e.Agent != "":
-		case e.Kind == PromptEntry && e.Message != nil && info.Prompt == "":
-			info.Prompt, _, _ = strings.Cut(strings.TrimSpace(e.Message.Text()), "\n")
-		case e.Kind == ModelEntry:
-			info.Model = e.Model
+			return all
+		case e.Agent != "":
+		case e.Kind == PromptEntry && e.Message != nil:
+			line, _, _ := strings.Cut(strings.TrimSpace(e.Message.Text()), "\n")
+			all = append(all, PromptInfo{At: e.Time, Line: line})
+		case e.Kind == ModelEntry && len(all) > 0:
+			all[len(all)-1].Model = e.Model
 		}
 	}
-	return info
+	return all
 }

@@ -59,6 +59,8 @@ type ItemReader interface {
 	Resolve(ctx context.Context, call drawbridge.Call, name string) (workspace.ID, error)
 	// Sources returns the sources of a revision: entities, and what is outside of the workspace.
 	Sources(ctx context.Context, call drawbridge.Call, revision workspace.ID) ([]workspace.ID, []workspace.Reference, error)
+	// Why returns who wrote an entity and from what it was made.
+	Why(ctx context.Context, call drawbridge.Call, name string, o workspace.WhyOptions) (*workspace.Why, error)
 	// Memory returns the items of a tier.
 	Memory(ctx context.Context, call drawbridge.Call, place workspace.MemoryPlace) ([]workspace.MemoryItem, error)
 }

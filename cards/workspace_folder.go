@@ -81,6 +81,8 @@ type importer struct {
 	folders map[string]workspace.ID
 	out     importOutput
 	total   int
+	// stated has what the export of the folder says about its files.
+	stated map[string]statedFile
 }
 
 func prepareImport(ctx context.Context, w Workspace, files fileBackend, call drawbridge.Call, in importInput) (p prepared[importOutput], err error) {
@@ -96,7 +98,8 @@ func prepareImport(ctx context.Context, w Workspace, files fileBackend, call dra
 	if err != nil {
 		return p, err
 	}
-	m := &importer{w: w, files: files, call: call, root: root, folders: map[string]workspace.ID{"": parent}}
+	m := &importer{w: w, files: files, call: call, root: root, folders: map[string]workspace.ID{"": parent},
+		stated: readStated(files.files, root)}
 	var names []string
 	for _, f := range found.Files {
 		if strings.EqualFold(path.Ext(f.Path), ".md") {
@@ -231,7 +234,7 @@ func (m *importer) pageOf(ctx context.Context, name string, taken map[string]boo
 		m.out.Skipped = append(m.out.Skipped, fmt.Sprintf("%s: the page %s has another text", name, v.Slug))
 		return nil, nil
 	}
-	c := workspace.CreatePage{Title: workspace.TitleOf(text, name), Parent: parent, File: name}
+	c := workspace.CreatePage{Title: workspace.TitleOf(text, name), Parent: parent, File: name, Stated: m.stated[name].about(text)}
 	if slug := workspace.SlugOf(strings.TrimSuffix(path.Base(name), path.Ext(name))); !taken[slug] {
 		taken[slug] = true
 		if _, err := m.w.Resolve(ctx, m.call, slug); isNotFound(err) {
@@ -298,8 +301,11 @@ func exportFolder(ctx context.Context, w Workspace, files fileBackend, call draw
 	if err != nil {
 		return answer, err
 	}
-	e := exporter{w: w, files: files.files, call: call, written: map[string]bool{}}
+	e := exporter{w: w, files: files.files, call: call, root: root, written: map[string]bool{}, stated: map[string]statedFile{}}
 	if err := e.write(ctx, parent, root); err != nil {
+		return answer, err
+	}
+	if err := e.writeStated(); err != nil {
 		return answer, err
 	}
 	return Answer[exportOutput]{Text: fmt.Sprintf("Wrote %d file(s) to %s.", len(e.written), in.Path),
@@ -311,8 +317,10 @@ type exporter struct {
 	w     Workspace
 	files deck.FileSystem
 	call  drawbridge.Call
-	// written has the paths of the written files.
+	root  string
+	// written has the paths of the written files, and stated what is said about their sources.
 	written map[string]bool
+	stated  map[string]statedFile
 }
 
 // write writes the pages below a page to a directory.
@@ -356,6 +364,9 @@ func (e *exporter) writePage(ctx context.Context, p workspace.Page, dir string) 
 		e.written[file] = true
 		if err := e.files.WriteFile(file, []byte(v.Text())); err != nil {
 			return fileError("write", file, err)
+		}
+		if err := e.state(ctx, p.ID, file, v.Text()); err != nil {
+			return err
 		}
 	}
 	return e.write(ctx, p.ID, below)

@@ -47,8 +47,8 @@ type CallWhy struct {
 	Client   string    `json:"client,omitempty"`
 	Thread   string    `json:"thread,omitempty"`
 	Run      string    `json:"run,omitempty"`
-	// Prompt is the first line of the person's prompt in the run, and Model the model of the run; both are empty if the
-	// history of the agent does not have the run.
+	// Prompt is the first line of the person's last prompt before the call, and Model the model that answered it; both are
+	// empty if the history of the agent does not have them.
 	Prompt string `json:"prompt,omitempty"`
 	Model  string `json:"model,omitempty"`
 	// Verdict, Rule, Reason, Approval, By and Outcome are those of the audit record. Arguments is the SHA-256 of the
@@ -184,9 +184,9 @@ func (r *Service) writerOf(ctx context.Context, log *undo.Log, w undo.Written) (
 			}
 		}
 	}
-	info := r.newRunFinder().find(w.Thread, w.Run)
+	prompt := r.newPromptFinder().find(w.Thread, w.Time)
 	return CallWhy{ID: w.Call, At: w.Time, Tool: w.Tool, Caller: w.Caller, Kind: w.Kind, Client: w.Client, Thread: w.Thread, Run: w.Run,
-		Prompt: info.Prompt, Model: info.Model}, nil
+		Prompt: prompt.Line, Model: prompt.Model}, nil
 }
 
 // setReads sets the reads from those in the order of the calls: the last one first, and at most limit; 0 means no limit.

@@ -45,10 +45,10 @@ func (r *Service) whyCall(ctx context.Context, log *undo.Log, id string, maxRead
 	if err != nil {
 		return nil, err
 	}
-	info := r.newRunFinder().find(call.Caller.Thread, call.Caller.Run)
+	prompt := r.newPromptFinder().find(call.Caller.Thread, call.At)
 	why = &CallWhy{ID: call.ID, Recorded: true, At: call.At, Tool: call.Card, Server: call.Server, Caller: call.Caller.Principal,
-		Kind: call.Caller.Kind, Client: call.Caller.Client, Thread: call.Caller.Thread, Run: call.Caller.Run, Prompt: info.Prompt,
-		Model: info.Model, Verdict: call.Effect, Rule: call.Rule, Reason: call.Reason, Approval: call.Approval, By: call.By,
+		Kind: call.Caller.Kind, Client: call.Caller.Client, Thread: call.Caller.Thread, Run: call.Caller.Run, Prompt: prompt.Line,
+		Model: prompt.Model, Verdict: call.Effect, Rule: call.Rule, Reason: call.Reason, Approval: call.Approval, By: call.By,
 		Outcome: string(call.Outcome), Arguments: call.Digest}
 	reads, err := a.readsBefore(ctx, call)
 	if err != nil {

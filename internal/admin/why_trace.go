@@ -62,7 +62,7 @@ func (r *Service) AgentTrace(file *FileWhy, version string) (AgentTrace, error) 
 	}
 	lines := strings.SplitAfter(string(content), "\n")
 	traced := TracedFile{Path: filepath.ToSlash(r.repositoryPath(file.Path)), Conversations: []TracedConversation{}}
-	runs, at := r.newRunFinder(), map[string]int{}
+	prompts, at := r.newPromptFinder(), map[string]int{}
 	for _, g := range file.Ranges {
 		if g.By == nil || g.Last > len(lines) {
 			continue
@@ -71,7 +71,7 @@ func (r *Service) AgentTrace(file *FileWhy, version string) (AgentTrace, error) 
 		i, ok := at[key]
 		if !ok {
 			i, at[key] = len(traced.Conversations), len(traced.Conversations)
-			traced.Conversations = append(traced.Conversations, conversationOf(g.By, runs))
+			traced.Conversations = append(traced.Conversations, conversationOf(g.By, prompts))
 		}
 		sum := sha256.Sum256([]byte(strings.Join(lines[g.First-1:g.Last], "")))
 		traced.Conversations[i].Ranges = append(traced.Conversations[i].Ranges,
@@ -84,7 +84,7 @@ func (r *Service) AgentTrace(file *FileWhy, version string) (AgentTrace, error) 
 }
 
 // conversationOf returns the conversation of a change, without ranges.
-func conversationOf(w *undo.Written, runs *runFinder) TracedConversation {
+func conversationOf(w *undo.Written, prompts *promptFinder) TracedConversation {
 	c := TracedConversation{Contributor: map[string]string{"type": "ai"}}
 	if w.Kind == "author" {
 		c.Contributor["type"] = "human"
@@ -95,7 +95,7 @@ func conversationOf(w *undo.Written, runs *runFinder) TracedConversation {
 	if w.Run != "" {
 		c.URL = "drawbridge://run/" + url.PathEscape(w.Thread) + "/" + url.PathEscape(w.Run)
 	}
-	if model := runs.find(w.Thread, w.Run).Model; model != "" && len(model) <= 250 {
+	if model := prompts.find(w.Thread, w.Time).Model; model != "" && len(model) <= 250 {
 		c.Contributor["model_id"] = model
 	}
 	return c

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
@@ -20,44 +21,48 @@ func (r *Service) WorkspaceWhy(ctx context.Context, name string, o workspace.Why
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
-	addPrompts(why, r.newRunFinder())
+	addPrompts(why, r.newPromptFinder())
 	return why, nil
 }
 
 // addPrompts sets the prompts of a tree. Those of a statement stay empty: nothing proves its runs.
-func addPrompts(node *workspace.Why, runs *runFinder) {
+func addPrompts(node *workspace.Why, prompts *promptFinder) {
 	if node.Kind == workspace.Statement {
 		return
 	}
 	if node.Written != nil {
-		node.Written.Prompt = runs.find(node.Written.Thread, node.Written.Run).Prompt
+		node.Written.Prompt = prompts.find(node.Written.Thread, node.Written.At).Line
 	}
 	for _, source := range node.Sources {
-		addPrompts(source, runs)
+		addPrompts(source, prompts)
 	}
 }
 
-// A runFinder finds runs of the agent in its history, each once.
-type runFinder struct {
-	root  string
-	found map[[2]string]agent.RunInfo
+// A promptFinder finds prompts in the history of the agent. It reads each session once.
+type promptFinder struct {
+	root     string
+	sessions map[string][]agent.PromptInfo
 }
 
-func (r *Service) newRunFinder() *runFinder {
+func (r *Service) newPromptFinder() *promptFinder {
 	root, _ := gateway.SessionsRoot(r.o.ConfigOptions.LookupEnv)
-	return &runFinder{root, map[[2]string]agent.RunInfo{}}
+	return &promptFinder{root, map[string][]agent.PromptInfo{}}
 }
 
-// find returns a run of a thread. It is zero if the history does not have the run.
-func (f *runFinder) find(thread, run string) agent.RunInfo {
-	if f.root == "" || thread == "" || run == "" {
-		return agent.RunInfo{}
+// find returns the last prompt of a thread before a time. It is zero if the history does not have it.
+func (f *promptFinder) find(thread string, at time.Time) (found agent.PromptInfo) {
+	if f.root == "" || thread == "" {
+		return found
 	}
-	key := [2]string{thread, run}
-	info, ok := f.found[key]
+	all, ok := f.sessions[thread]
 	if !ok {
-		info = agent.FindRun(f.root, thread, run)
-		f.found[key] = info
+		all = agent.ListPrompts(f.root, thread)
+		f.sessions[thread] = all
 	}
-	return info
+	for _, p := range all {
+		if !p.At.After(at) {
+			found = p
+		}
+	}
+	return found
 }

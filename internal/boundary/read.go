@@ -136,6 +136,15 @@ func (w *Workspace) Sources(ctx context.Context, call drawbridge.Call, revision 
 	return ids, outside, err
 }
 
+// Why returns who wrote an entity and from what it was made; see the method of the store. Memory in places of others is
+// withheld. It does not count as read.
+func (w *Workspace) Why(ctx context.Context, call drawbridge.Call, name string, o workspace.WhyOptions) (*workspace.Why, error) {
+	return read(ctx, w, call, func(actor workspace.Actor) (*workspace.Why, error) {
+		o.MayRead = func(place workspace.MemoryPlace) bool { return place.CheckRead(actor) == nil }
+		return w.store.Why(ctx, name, o)
+	})
+}
+
 // History returns the revisions of an entity, or of a page and all that it has, the newest first.
 func (w *Workspace) History(ctx context.Context, call drawbridge.Call, entity workspace.ID, part workspace.Window) ([]workspace.Revision, error) {
 	return read(ctx, w, call, func(actor workspace.Actor) ([]workspace.Revision, error) {

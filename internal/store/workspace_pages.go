@@ -42,6 +42,11 @@ func (a *application) createPage(c workspace.CreatePage) error {
 			return err
 		}
 	}
+	if c.Stated != "" {
+		if err := a.exec("INSERT INTO stated_sources (revision, tree) VALUES ($1, $2)", string(a.stamp.Revision), c.Stated); err != nil {
+			return err
+		}
+	}
 	return a.indexText(nr, c.Title, text.String())
 }
 

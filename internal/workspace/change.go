@@ -45,6 +45,8 @@ type CreatePage struct {
 	// File is the path of the file that is imported; empty for other pages.
 	File   string
 	Blocks []NewBlock
+	// Stated is what the export of a workspace said about the page, as the JSON of a Why; empty for other pages.
+	Stated string
 }
 
 // A NewBlock is the content of a block that a change makes. An empty Slot gets a name from the store.
@@ -75,6 +77,14 @@ func (c CreatePage) check() error {
 	}
 	if err := checkText("the text before the first block", c.Head, maxBlockText); err != nil {
 		return err
+	}
+	if c.Stated != "" {
+		if _, err := ParseStated([]byte(c.Stated)); err != nil {
+			return err
+		}
+		if c.File == "" {
+			return refuse(Invalid, "only an imported page has a statement about its sources")
+		}
 	}
 	seen := map[string]bool{}
 	for i, b := range c.Blocks {

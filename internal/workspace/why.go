@@ -54,7 +54,7 @@ type Written struct {
 	// Tool is the called tool, and Call the ID of the audit record of the call. Earlier releases did not store them.
 	Tool string `json:"tool,omitempty"`
 	Call string `json:"call,omitempty"`
-	// Prompt is the first line of the person's prompt in the run; empty if it is not known.
+	// Prompt is the first line of the person's last prompt before the write; empty if it is not known.
 	Prompt string `json:"prompt,omitempty"`
 }
 
