@@ -139,7 +139,7 @@ func TestReloadDuringASession(t *testing.T) {
 	d := newDesk(t)
 	requests := stopsAt(agentHome(t, d.home))
 	d.startHub()
-	run := d.begin("-p", "--permission-mode", "bypass", "append a line to the file")
+	run := d.begin("-p", "--permission-mode", "bypass", "append lines to the file: one, two, reloaded")
 	first := <-requests
 	first.goOn <- [2]string{"every__echo", `{"text":"one"}`}
 	second := <-requests

@@ -171,7 +171,7 @@ func TestRightsOnlyNarrow(t *testing.T) {
 				}
 				d.writeJSON(".config/drawbridge/mcp.json", map[string]any{"servers": rows})
 				d.write(".config/drawbridge/drawbridge.toml", fmt.Sprintf("[agent]\nmodel = \"fake/tiny\"\n[models.providers.fake]\nkind = \"openai-chat\"\nbase_url = %q\n"+
-					"[[tools.policy.rules]]\neffect = \"deny\"\nservers = [\"n4\"]\n", server.URL+"/v1"))
+					"[flow]\nagent = \"off\"\n[[tools.policy.rules]]\neffect = \"deny\"\nservers = [\"n4\"]\n", server.URL+"/v1"))
 				if place == "hub" {
 					d.startHub()
 				}
@@ -231,7 +231,12 @@ func TestCallsOfScriptsAreCounted(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			d, file := noteDesk(t)
 			m := agentHome(t, d.home)
-			d.writeJSON(".config/drawbridge/mcp.json", map[string]any{"servers": map[string]any{"notes": mcptest.ServerRow(t, "notes", file)}})
+			var notes map[string]any
+			if err := json.Unmarshal(mcptest.ServerRow(t, "notes", file), &notes); err != nil {
+				t.Fatal(err)
+			}
+			notes["trust"] = "trusted" // so that its results taint no run
+			d.writeJSON(".config/drawbridge/mcp.json", map[string]any{"servers": map[string]any{"notes": notes}})
 			m.answersWith(func(role, text string) (answer, tool, arguments string) {
 				if role == "user" {
 					return "", "run_python", `{"code":"for i in range(9):\n  try: tools.notes.note(text=str(i))\n  except Exception as e: print(e)"}`

@@ -28,6 +28,16 @@ calls('Who am I', 'I ask the server.', 'notes__whoami', {});
 after('Put the seeds', 'The seeds are stored.');
 calls('Put the seeds', 'I store them.', 'shed__put', {});
 
+// The model obeys the mail, and is told no.
+const results = (r) => r.messages.filter((m) => m.role === 'tool').length;
+const pays = (n, response) =>
+  mock.addFixture({ match: { predicate: (r) => JSON.stringify(r.messages).includes('Read x1') && results(r) === n }, response });
+const call = (content, name, args) => ({ content, toolCalls: [{ name, arguments: JSON.stringify(args) }] });
+pays(0, call('I read the mail.', 'mail__message', { id: 'x1' }));
+pays(1, call('The mail names a new account.', 'bank__pay', { iban: 'NL99EVIL0000000001', amount: 120 }));
+pays(2, call('I pay to the account that you typed.', 'bank__pay', { iban: 'NL01CORP0000000007', amount: 120 }));
+pays(3, { content: 'I have paid 120 to the account that you named.' });
+
 calls('Wait for the rain', 'I wait.', 'bash', { command: 'touch waiting; sleep 300' });
 after('Wait for the rain', 'It did not rain.');
 

@@ -228,6 +228,7 @@ func TestTerminalPictures(t *testing.T) {
 		"approval": "drawbridge: a call waits for an answer",
 		"sign-in":  "drawbridge: a server needs a sign-in",
 		"held":     "drawbridge: a server changed its tool",
+		"flow":     "drawbridge: a value of a mail waits for an answer",
 		"review":   "drawbridge review: a text waits for a decision",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", "terminal", name+".ansi"))
