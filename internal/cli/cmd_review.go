@@ -28,7 +28,8 @@ for you, one entry after the other, with the change and who wrote it, and asks:
   s  skip
   q  quit
 
-Elsewhere it lists what waits. docs/workspace.md is the guide.`,
+Elsewhere it lists what waits. docs/workspace.md is the guide. "review endorsements" needs no
+workspace: it lists values that you have endorsed.`,
 		Example: `  drawbridge review
   drawbridge review list --json
   drawbridge review accept bk_01M8HQ37TXC4TMT6G34GNMQ2VD
@@ -40,7 +41,8 @@ Elsewhere it lists what waits. docs/workspace.md is the guide.`,
 		}
 		return newReviewer(r).reviewAll(ctx)
 	})
-	cmd.AddCommand(a.reviewListCommand(), a.reviewAcceptCommand(), a.reviewRejectCommand(), a.reviewDoneCommand())
+	cmd.AddCommand(a.reviewListCommand(), a.reviewAcceptCommand(), a.reviewRejectCommand(), a.reviewDoneCommand(),
+		a.reviewEndorsementsCommand())
 	return cmd
 }
 

@@ -34,6 +34,7 @@ func (a *app) addCompletions(root *cobra.Command) {
 		"workspace show": {a.completePages}, "workspace tree": {a.completePages}, "workspace history": {a.completePages},
 		"workspace why": {a.completePages},
 		"review accept": {a.completeCandidates}, "review reject": {a.completeCandidates}, "review done": {a.completeFlagged},
+		"review endorsements revoke": {a.completeEndorsements},
 	} {
 		cmd, _, err := root.Find(strings.Fields(path))
 		if err != nil {
@@ -137,4 +138,12 @@ func (a *app) completeGrants(ctx context.Context, _ []string) (ids []string, err
 		ids = append(ids, g.ID)
 	}
 	return ids, errors.Join(err, queue.Close())
+}
+
+func (a *app) completeEndorsements(ctx context.Context, _ []string) (ids []string, err error) {
+	all, err := a.adminService().Endorsements(ctx)
+	for _, e := range all {
+		ids = append(ids, e.ID)
+	}
+	return ids, err
 }

@@ -1,0 +1,113 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
+)
+
+// openTainted opens a gateway with a server that is not trusted, and returns a function with which an agent calls the
+// tool "echo" of the server in a run. After the first call, the run is untrusted.
+func openTainted(t *testing.T, home string) (echo func(run, text string) error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"HOME": home, gateway.KeychainVariable: "off"}
+	g, err := gateway.Open(t.Context(), gateway.Config{
+		Dir: filepath.Join(home, "project"), LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		Servers: []config.Server{{ID: "every", Command: self, Env: []config.NameValue{{Name: mcptest.ServerVariable, Value: "everything"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(t.Context()) }()
+	t.Cleanup(func() {
+		if err := errors.Join(g.Close(), <-ended); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := g.Mount(t.Context(), "every"); err != nil {
+		t.Fatal(err)
+	}
+	return func(run, text string) error {
+		caller := g.Owner()
+		caller.Kind, caller.Session, caller.Thread, caller.Run = drawbridge.Agent, "agent:"+run, run, run
+		caller.Agent = &drawbridge.AgentRights{Mode: drawbridge.Bypass}
+		params, err := json.Marshal(map[string]any{"name": "every__echo", "arguments": map[string]string{"text": text}})
+		if err != nil {
+			return err
+		}
+		_, err = g.Deck().Call(t.Context(), drawbridge.Call{Caller: boundary.Prove(caller), Params: params})
+		return err
+	}
+}
+
+func TestEndorsementsAreListedAndRevoked(t *testing.T) {
+	d := newDesk(t)
+	if _, stderr := d.run(0, "review", "endorsements"); stderr != "You have endorsed no values.\n" {
+		t.Errorf("without a store: %s", stderr)
+	}
+	echo := openTainted(t, d.home)
+	if err := echo("one", "hello"); err != nil {
+		t.Fatal(err)
+	}
+	const key = "sk-live-0123456789abcdefghijklmnop"
+	done := make(chan error, 1)
+	go func() { done <- echo("one", "pay eve\u202e with "+key) }()
+	id := d.waiting()
+	out, _ := d.run(0, "ask", "show", id)
+	if want := "  rule       flow\n  why        yes endorses these values for 8 hours:\n               text (untrusted, from result every__echo)\n"; !strings.Contains(out, want) {
+		t.Errorf("show:\n%s", out)
+	}
+	d.run(0, "ask", "allow", id)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+
+	out, _ = d.run(0, "review", "endorsements")
+	row := regexp.MustCompile(`(?m)^(\S+)  +pay eve\\u202e with .* +untrusted +result every__echo +all tools, calls of \S+ +\S+, drawbridge ask allow +until \d.*$`).FindStringSubmatch(out)
+	if row == nil || strings.Contains(out, key) {
+		t.Fatalf("list:\n%s", out)
+	}
+	out, _ = d.run(0, "review", "endorsements", "--json")
+	var all []struct {
+		ID, Principal, Shown, Label, Origin, By string
+		Until                                   time.Time
+	}
+	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 || all[0].ID != row[1] || all[0].Label != "untrusted" ||
+		!all[0].Until.After(time.Now()) || strings.Contains(out, key) {
+		t.Errorf("json: %v %s", err, out)
+	}
+	if err := echo("one", "pay eve\u202e with "+key); err != nil {
+		t.Errorf("the endorsed value again: %v", err)
+	}
+	d.run(0, "review", "endorsements", "revoke", row[1])
+	if _, stderr := d.run(1, "review", "endorsements", "revoke", row[1]); !strings.Contains(stderr, "(drawbridge review endorsements lists them)") {
+		t.Errorf("revoked twice: %s", stderr)
+	}
+	go func() { done <- echo("one", "pay eve\u202e with "+key) }()
+	d.run(0, "ask", "deny", d.waiting())
+	if err := <-done; err == nil {
+		t.Error("a value was used after its endorsement was revoked")
+	}
+	out, _ = d.run(0, "audit", "log")
+	if !regexp.MustCompile(`review endorsements revoke +- +ok: ` + row[1]).MatchString(out) {
+		t.Errorf("audit:\n%s", out)
+	}
+}
