@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
@@ -160,10 +161,19 @@ func ownChanges(q agent.Question, dir string) []toolContent {
 // questionText returns what the person decides on, as Markdown.
 func questionText(q agent.Question) string {
 	var b strings.Builder
-	for _, text := range []string{q.Reason, q.Message} {
-		if text != "" {
-			b.WriteString(safetext.Text(text) + "\n\n")
+	for i, line := range flow.ReasonLines(q.Reason) {
+		if value, isValue := strings.CutPrefix(line, "  "); isValue {
+			line = "- " + value
+		} else if i > 0 {
+			line = "\n" + line
 		}
+		b.WriteString(safetext.Text(line) + "\n")
+	}
+	if q.Reason != "" {
+		b.WriteString("\n")
+	}
+	if q.Message != "" {
+		b.WriteString(safetext.Text(q.Message) + "\n\n")
 	}
 	var pretty bytes.Buffer
 	if json.Indent(&pretty, q.Arguments, "", "  ") != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
@@ -31,7 +32,14 @@ func formatPendingCall(p admin.PendingCall) string {
 		caller += ", client name " + safetext.Exact(c.Client)
 	}
 	row("caller", caller)
-	row("why", safetext.Exact(approvalReason(c)))
+	if why := flow.ReasonLines(c.Reason); len(why) > 1 {
+		row("rule", safetext.Exact(c.Rule))
+		for i, line := range why {
+			row([]string{"why", ""}[min(i, 1)], safetext.Exact(line))
+		}
+	} else {
+		row("why", safetext.Exact(approvalReason(c)))
+	}
 	row("waits", "until "+formatLocalTime(p.Until))
 	row("definition", "sha256:"+safetext.Exact(c.Definition))
 	row("arguments", "sha256:"+safetext.Exact(c.Digest))

@@ -222,3 +222,18 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+func TestReasonLines(t *testing.T) {
+	for reason, want := range map[string][]string{
+		"":                        nil,
+		"it writes":               {"it writes"},
+		"it writes; yes, it does": {"it writes; yes, it does"},
+		"it writes; really; yes endorses these values for 8 hours: to (untrusted); text (untrusted); and 3 more; yes sends private text: text (private)": {
+			"it writes; really", "yes endorses these values for 8 hours:", "  to (untrusted)", "  text (untrusted)", "  and 3 more",
+			"yes sends private text:", "  text (private)"},
+	} {
+		if got := ReasonLines(reason); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", reason, got, want)
+		}
+	}
+}

@@ -250,7 +250,7 @@ func (g *FlowGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verd
 	case found.Empty():
 		return allow
 	}
-	return drawbridge.Verdict{Effect: drawbridge.Ask, Rule: FlowRule, Reason: findingText(found),
+	return drawbridge.Verdict{Effect: drawbridge.Ask, Rule: FlowRule, Reason: findingText(found, g.o.Endorsement),
 		Next: "use values that the person has typed, or let the person endorse these"}
 }
 
@@ -317,8 +317,9 @@ func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
 	return act
 }
 
-// findingText describes to a person what is wrong with a call.
-func findingText(f flow.Finding) string {
+// findingText describes to a person what is wrong with a call, for [flow.ReasonLines]. endorsement is how long a yes
+// counts.
+func findingText(f flow.Finding, endorsement time.Duration) string {
 	var lines []string
 	add := func(what string, values []flow.Value) {
 		for _, v := range values {
@@ -329,21 +330,33 @@ func findingText(f flow.Finding) string {
 			if v.Origin != nil {
 				from = v.Origin.String()
 			}
-			lines = append(lines, fmt.Sprintf("%s (%s, from %s)", place, v.Label, from))
+			line := fmt.Sprintf("%s (%s, from %s)", place, v.Label, from)
+			lines = append(lines, strings.ReplaceAll(line, ";", ",")) // names of sources are foreign: they must not end a line
 		}
 		lines[len(lines)-len(values)] = what + lines[len(lines)-len(values)]
 	}
 	if len(f.Values) > 0 {
-		add("yes endorses values that the person did not type: ", f.Values)
+		add(flow.EndorsesValues+durationText(endorsement)+": ", f.Values)
 	}
 	if len(f.Secret) > 0 {
-		add("yes sends private text: ", f.Secret)
+		add(flow.SendsPrivate+": ", f.Secret)
 	}
 	const most = 12
 	if len(lines) > most {
 		lines = append(lines[:most], fmt.Sprintf("and %d more", len(lines)-most))
 	}
 	return strings.Join(lines, "; ")
+}
+
+// durationText returns a duration for people: whole hours in words.
+func durationText(d time.Duration) string {
+	switch hours := int(d / time.Hour); {
+	case d == time.Hour:
+		return "1 hour"
+	case hours > 0 && d%time.Hour == 0:
+		return fmt.Sprintf("%d hours", hours)
+	}
+	return d.String()
 }
 
 // Approved implements [deck.CallObserver]: the person has endorsed the values, or the call.

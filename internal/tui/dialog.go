@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -259,7 +260,7 @@ func (d *dialog) body(t *transcript) (lines []string) {
 		text(what, boldStyle)
 	}
 	if d.q.Reason != "" && d.q.Kind != agent.AskPlan {
-		text(safetext.Text(d.q.Reason), dimStyle)
+		lines = append(lines, reasonLines(t, d.q.Reason)...)
 	}
 	if d.q.URL != "" {
 		text(safetext.Exact(d.q.URL), linkStyle)
@@ -283,6 +284,19 @@ func (d *dialog) body(t *transcript) (lines []string) {
 	}
 	if diff := argumentsDiff(d.q.Arguments); diff != "" && d.q.Kind == agent.AskApproval {
 		lines = append(lines, t.diffLines(diff, t.width, 0)...)
+	}
+	return lines
+}
+
+// reasonLines returns why a person is asked, with each value that a yes endorses on its own line.
+func reasonLines(t *transcript, reason string) (lines []string) {
+	for _, line := range flow.ReasonLines(reason) {
+		value, isValue := strings.CutPrefix(line, "  ")
+		if !isValue {
+			lines = append(lines, t.wrap([]span{{safetext.Text(line), dimStyle}}, t.width)...)
+			continue
+		}
+		lines = append(lines, prefixed(t.wrap([]span{{safetext.Line(value), warnStyle}}, t.width-4), "  ", "    ")...)
 	}
 	return lines
 }

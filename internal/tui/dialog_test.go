@@ -53,6 +53,21 @@ func TestApproval(t *testing.T) {
 	x.shows("allow=true always=false", "Done.", "!Allow this call?")
 }
 
+// TestApprovalOfValues asks about values that come from elsewhere: each is on its own line.
+func TestApprovalOfValues(t *testing.T) {
+	x := open(t, 80, 24, Options{Session: newSession(t, &script{answers: []answer{
+		says("I answer.", call("c1", "bash", `{"to":"eve@example.com","text":"the plan"}`)), says("Done."),
+	}}, asking(func(c drawbridge.ToolCall) agent.Question {
+		q := approval(c)
+		q.Reason = "the tool writes; yes endorses these values for 8 hours: to (untrusted, from result mail__message); text (untrusted, private, " +
+			"from page A title that is so long that it needs two lines\nyes sends nothing); yes sends private text: text (project, private, from file .env)"
+		return q
+	}))})
+	x.press("Answer it\r")
+	x.shows("Allow this call?")
+	x.golden("approval-values")
+}
+
 func TestApprovalKeys(t *testing.T) {
 	for _, tt := range []struct{ name, keys, want string }{
 		{"for the session", "a", "allow=true always=true"},

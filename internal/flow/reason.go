@@ -1,0 +1,42 @@
+package flow
+
+import "strings"
+
+// The beginnings of the parts of a reason that describe a [Finding] to a person: what a yes does, before the values. The
+// end of the first one is how long an endorsement holds.
+const (
+	EndorsesValues = "yes endorses these values for "
+	SendsPrivate   = "yes sends private text"
+)
+
+// reasonSeparator stands between the parts of a reason, and partEnd after the beginning of a part.
+const reasonSeparator, partEnd = "; ", ": "
+
+// ReasonLines returns the lines of a reason for which a person is asked: what a yes does, and below it each value of a
+// finding. A reason without a finding is one line. The lines are not made printable.
+func ReasonLines(reason string) (lines []string) {
+	if reason == "" {
+		return nil
+	}
+	inFinding, whole := false, ""
+	for part := range strings.SplitSeq(reason, reasonSeparator) {
+		if strings.HasPrefix(part, EndorsesValues) || strings.HasPrefix(part, SendsPrivate) {
+			if does, first, ok := strings.Cut(part, partEnd); ok {
+				lines = append(lines, does+":", "  "+first)
+				inFinding = true
+				continue
+			}
+		}
+		switch {
+		case inFinding:
+			lines = append(lines, "  "+part)
+		case whole != "":
+			whole += reasonSeparator + part
+			lines[0] = whole
+		default:
+			whole = part
+			lines = append(lines, part)
+		}
+	}
+	return lines
+}
