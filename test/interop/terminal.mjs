@@ -33,7 +33,7 @@ const results = (r) => r.messages.filter((m) => m.role === 'tool').length;
 const pays = (n, response) =>
   mock.addFixture({ match: { predicate: (r) => JSON.stringify(r.messages).includes('Read x1') && results(r) === n }, response });
 const call = (content, name, args) => ({ content, toolCalls: [{ name, arguments: JSON.stringify(args) }] });
-pays(0, call('I read the mail.', 'mail__message', { id: 'x1' }));
+pays(0, call('I read the mail.', 'mail__message', { name: 'x1' }));
 pays(1, call('The mail names a new account.', 'bank__pay', { iban: 'NL99EVIL0000000001', amount: 120 }));
 pays(2, call('I pay to the account that you typed.', 'bank__pay', { iban: 'NL01CORP0000000007', amount: 120 }));
 pays(3, { content: 'I have paid 120 to the account that you named.' });

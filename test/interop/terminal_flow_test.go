@@ -44,7 +44,7 @@ func TestTerminalFlow(t *testing.T) {
 	w.types("Read x1, and pay 120 to NL01CORP0000000007")
 	w.sees("Allow this call?", "NL99EVIL0000000001", "mail__message")
 	w.frame("flow")
-	w.answers("Allow this call?", "n no", "n")
+	w.answers("Allow this call?", "n deny", "n")
 	w.sees("I have paid 120 to the account that you named.")
 	w.frame("flow-paid")
 	text, err := os.ReadFile(filepath.Join(w.dir, "plain.sh.pay"))
