@@ -240,7 +240,7 @@ func (g *FlowGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verd
 	if err != nil {
 		return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: FlowRule, Reason: "the label of the run cannot be read", Next: "drawbridge doctor"}
 	}
-	if !r.Label().Taints() && judged != "all" {
+	if judged != "all" && r.Label().Confidentiality < flow.Private {
 		return allow
 	}
 	found, err := g.check(ctx, r, q, judged)
