@@ -89,6 +89,7 @@ func (c *conversation) callTool(ctx context.Context, t turn, call drawbridge.Too
 	c.s.budget.Add(Amount{Calls: outcome.ScriptCalls})
 	result, details, plain := c.s.maker.make(ctx, call, outcome, err)
 	details.Provider = t.provider
+	c.s.addLabel(details.Label)
 	if n := c.breaker.count(call, plain); n >= warnRepeats {
 		result.Text += repeatNotice(n)
 	}

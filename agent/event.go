@@ -82,6 +82,8 @@ type CallDetails struct {
 	ScriptCalls int64 `json:"scriptCalls,omitempty"`
 	// Cancelled reports that the run was cancelled before the call ended.
 	Cancelled bool `json:"cancelled,omitempty"`
+	// Label is the label of the run after the call; nil if the run had read only what is trusted and not private.
+	Label *RunLabel `json:"label,omitempty"`
 }
 
 // An Outcome is how a run ended.

@@ -114,6 +114,8 @@ type CallOutcome struct {
 	Fenced bool
 	// ScriptCalls is the number of calls that the call made, such as those of a script, without a reservation.
 	ScriptCalls int64
+	// Label is the label of the run after the call; nil if the run has read only what is trusted and not private.
+	Label *RunLabel
 }
 
 // A CallUpdate tells something about a call that runs. One member is set.

@@ -43,7 +43,7 @@ type resultMaker struct {
 // fence, which has a random word.
 func (m resultMaker) make(ctx context.Context, call drawbridge.ToolCall, o CallOutcome, err error) (
 	result *drawbridge.ToolResult, details *CallDetails, plain string) {
-	details = &CallDetails{Server: o.Server, Tool: o.Tool, ScriptCalls: o.ScriptCalls}
+	details = &CallDetails{Server: o.Server, Tool: o.Tool, ScriptCalls: o.ScriptCalls, Label: o.Label}
 	result = &drawbridge.ToolResult{CallID: call.ID, Name: call.Name}
 	var before, after string
 	switch fault, isFault := errors.AsType[*drawbridge.Fault](err); {

@@ -28,7 +28,7 @@ func (s *Session) resume(ctx context.Context) error {
 			s.earlier = append(s.earlier, e.Message.Parts...)
 		}
 	}
-	s.used, s.cost = r.used, r.cost
+	s.used, s.cost, s.label = r.used, r.cost, r.label
 	for _, change := range r.settings {
 		s.follow(change)
 	}
@@ -58,6 +58,7 @@ type replay struct {
 	settings     []Settings // the changes, in order
 	used         drawbridge.ModelUsage
 	cost         float64
+	label        *RunLabel
 	turns, calls int64
 }
 
@@ -91,6 +92,7 @@ func (r *replay) add(e Entry) {
 	case e.Kind == ResultEntry && e.Result != nil:
 		if e.Details != nil {
 			r.calls += e.Details.ScriptCalls
+			r.label = joinLabel(r.label, e.Details.Label)
 		}
 		delete(r.open[e.Agent], e.Result.CallID)
 	}

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -263,6 +264,33 @@ func TestToolCallAsJSON(t *testing.T) {
 		}
 		if string(got.Arguments) != arguments && arguments != `{"a":"<"}` {
 			t.Errorf("%s becomes %s", arguments, got.Arguments)
+		}
+	}
+}
+
+// TestLabelOfTheRun holds that a session has the lowest label that its calls reported, also after it is continued.
+func TestLabelOfTheRun(t *testing.T) {
+	mail := agent.RunLabel{Integrity: "untrusted", Kind: "result", Name: "mail__message"}
+	later := agent.RunLabel{Integrity: "untrusted", Private: true, Kind: "result", Name: "mail__message", More: 1}
+	labels := map[drawbridge.CardName]*agent.RunLabel{"mail": &mail, "file": {Integrity: "project", Kind: "file", Name: "a.txt"},
+		"secret": &later, "none": nil}
+	tools := &box{names: []drawbridge.CardName{"mail", "file", "secret", "none"}}
+	tools.call = func(_ context.Context, _ agent.Identity, c drawbridge.ToolCall, _ func(agent.CallUpdate)) (agent.CallOutcome, error) {
+		o := textOutcome("x")
+		o.Label = labels[c.Name]
+		return o, nil
+	}
+	history := agent.NewMemoryHistory()
+	s := open(t, agent.Options{Model: answers(calls(`none {}`), says("a"), calls(`file {}`), says("b"), calls(`mail {}`), calls(`file {}`), says("c"),
+		calls(`secret {}`), calls(`mail {}`), calls(`none {}`), says("d")), Tools: tools, History: history})
+	for i, want := range []*agent.RunLabel{nil, labels["file"], &mail, &later} {
+		run(t, s, "go", agent.Completed)
+		if diff := cmp.Diff(want, s.Snapshot().Label); diff != "" {
+			t.Errorf("run %d (-want +got):\n%s", i, diff)
+		}
+		again := open(t, agent.Options{Model: answers(), Tools: tools, History: history})
+		if diff := cmp.Diff(want, again.Snapshot().Label); diff != "" {
+			t.Errorf("continued after run %d (-want +got):\n%s", i, diff)
 		}
 	}
 }

@@ -48,6 +48,7 @@ type Session struct {
 	beforePlan PermissionMode
 	used       drawbridge.ModelUsage
 	cost       float64
+	label      *RunLabel // it is not changed
 	queue      [][]drawbridge.MessagePart
 	// earlier are the messages of the person in a continued session, until the tools are told.
 	earlier    []drawbridge.MessagePart
@@ -97,6 +98,9 @@ type Snapshot struct {
 	Condensing   bool `json:"condensing"`
 	Faulted      bool `json:"faulted"`
 	AutoCondense bool `json:"autoCondense"`
+	// Label is the label of the session's run after its last call; nil if it has read only what is trusted and not
+	// private.
+	Label *RunLabel `json:"label,omitempty"`
 }
 
 // Snapshot returns the state of the session.
@@ -108,7 +112,7 @@ func (s *Session) Snapshot() Snapshot {
 		Session: s.history.ID(), Name: s.settings.Name, Model: s.settings.Model, Thinking: s.settings.Thinking,
 		Mode: s.settings.Mode, Usage: s.used, Cost: s.cost, Messages: messages, Tokens: tokens,
 		Window: s.model.Info().Window, Queued: len(s.queue), Streaming: s.asking > 0, Running: s.running,
-		Condensing: s.condensing, Faulted: s.faulted, AutoCondense: !s.o.ManualCondense,
+		Condensing: s.condensing, Faulted: s.faulted, AutoCondense: !s.o.ManualCondense, Label: s.label,
 	}
 }
 
@@ -297,6 +301,13 @@ func (s *Session) addUsage(u drawbridge.ModelUsage, cost float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used, s.cost = s.used.Add(u), s.cost+cost
+}
+
+// addLabel notes the label of the run after a call.
+func (s *Session) addLabel(l *RunLabel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.label = joinLabel(s.label, l)
 }
 
 // takeQueue returns the messages of the person that wait, and empties the queue.

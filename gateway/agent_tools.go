@@ -17,6 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -196,8 +197,22 @@ func (t *AgentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 	}
 	peer.server = out.Server
 	result, err := t.g.deck.Call(ctx, drawbridge.Call{Caller: caller, Params: params, Peer: peer})
-	out.Result, out.ScriptCalls = result, peer.scriptCalls.Load()
+	out.Result, out.ScriptCalls, out.Label = result, peer.scriptCalls.Load(), t.labelOf(ctx, caller)
 	return out, err
+}
+
+// labelOf returns the label of a run for the person; nil if it is trusted and not private, or if it cannot be read: then
+// the next call is refused.
+func (t *AgentTools) labelOf(ctx context.Context, caller drawbridge.Caller) *agent.RunLabel {
+	label, origins, err := t.g.flow.LabelOfRun(context.WithoutCancel(ctx), caller)
+	if err != nil || !label.Taints() {
+		return nil
+	}
+	l := &agent.RunLabel{Integrity: label.Integrity.String(), Private: label.Confidentiality == flow.Private}
+	if first := flow.First(label, origins); first != nil {
+		l.Kind, l.Name, l.More = first.Kind, first.Name, len(origins)-1
+	}
+	return l
 }
 
 // Prompted implements [agent.PromptReceiver]: values that the person has typed are trusted, and files that the person

@@ -73,12 +73,18 @@ func TestAgentToolsOfAllKinds(t *testing.T) {
 	if err != nil || !strings.Contains(out.Result.Text(), "hello") || out.Server != "drawbridge" || out.Tool != "read" {
 		t.Errorf("read: %+v, %v", out, err)
 	}
+	if l := out.Label; l == nil || l.Integrity != "project" || l.Private || l.Kind != "file" || l.More != 0 {
+		t.Errorf("the label after a file of the project: %+v", l)
+	}
 	if err := tools.Prompted(t.Context(), who, []drawbridge.MessagePart{{Text: "Read a.txt and echo ping."}}); err != nil {
 		t.Fatal(err)
 	}
 	out, err = tools.Call(t.Context(), who, toolCall("every__echo", `{"text":"ping"}`), update)
 	if err != nil || !strings.Contains(out.Result.Text(), "ping") || out.Server != "every" || out.Tool != "echo" {
 		t.Errorf("echo: %+v, %v", out, err)
+	}
+	if l := out.Label; l == nil || *l != (agent.RunLabel{Integrity: "untrusted", Kind: "result", Name: "every__echo", More: 1}) {
+		t.Errorf("the label after a result that is not trusted: %+v", l)
 	}
 	if !strings.Contains(string(out.Result.Raw), "every") || out.Result.Text() == "ping" {
 		t.Errorf("the text of a server is not marked as foreign: %s", out.Result.Raw)

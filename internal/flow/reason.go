@@ -12,6 +12,21 @@ const (
 // reasonSeparator stands between the parts of a reason, and partEnd after the beginning of a part.
 const reasonSeparator, partEnd = "; ", ": "
 
+// First returns the first of the sources of a run that explains its label best: one with its integrity if that is
+// untrusted, else a private one; nil without sources.
+func First(label Label, origins []Source) *Source {
+	for i, s := range origins {
+		if label.Integrity == Untrusted && s.Label.Integrity == Untrusted ||
+			label.Integrity > Untrusted && label.Confidentiality == Private && s.Label.Confidentiality == Private {
+			return &origins[i]
+		}
+	}
+	if len(origins) == 0 {
+		return nil
+	}
+	return &origins[0]
+}
+
 // ReasonLines returns the lines of a reason for which a person is asked: what a yes does, and below it each value of a
 // finding. A reason without a finding is one line. The lines are not made printable.
 func ReasonLines(reason string) (lines []string) {

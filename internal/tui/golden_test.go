@@ -120,6 +120,49 @@ func TestFoldedCalls(t *testing.T) {
 	x.golden("calls-cancelled")
 }
 
+// TestLabelOfTheRun shows in the status line what the run has read, also in a session that is continued.
+func TestLabelOfTheRun(t *testing.T) {
+	box := &tools{call: func(_ context.Context, c drawbridge.ToolCall, _ func(agent.CallUpdate)) (agent.CallOutcome, error) {
+		o := outcome("a text", nil)
+		o.Label = &agent.RunLabel{Integrity: "project", Kind: "file", Name: "/p/a.go"}
+		if c.ID == "c2" {
+			o.Label = &agent.RunLabel{Integrity: "untrusted", Kind: "result", Name: "mail__message", More: 2}
+		}
+		return o, nil
+	}}
+	proceed := make(chan struct{})
+	o := agent.Options{Model: &script{answers: []answer{says("", call("c1", "fs__read", `{"path":"a.go"}`)), streams("Now the mail", ".", proceed)}},
+		Tools: box, ManualCondense: true, History: agent.NewMemoryHistory()}
+	x := open(t, 80, 16, Options{Session: openSession(t, o)})
+	x.press("Look\r")
+	x.shows("Now the mail", "!project")
+	close(proceed)
+	x.shows("!working")
+	o.Model = &script{answers: []answer{says("", call("c2", "fs__read", `{"path":"mail"}`)), says("Done.")}}
+	x = open(t, 80, 16, Options{Session: openSession(t, o)})
+	x.press("And the mail\r")
+	x.shows("Done.", "!working")
+	x.golden("label")
+	o.Model = &script{}
+	x = open(t, 80, 16, Options{Session: openSession(t, o)})
+	x.shows("untrusted: mail__message, +2 · script")
+}
+
+func TestLabelText(t *testing.T) {
+	for want, l := range map[string]*agent.RunLabel{
+		"":                                    nil,
+		"private: .env":                       {Integrity: "project", Private: true, Kind: "file", Name: "/home/ada/p/.env"},
+		"untrusted: a.txt, +1":                {Integrity: "untrusted", Kind: "file", Name: "/p/a.txt, written from result mail/x", More: 1},
+		"untrusted, private: notes__get":      {Integrity: "untrusted", Private: true, Kind: "result", Name: "notes__get"},
+		"untrusted: A page whose title is l…": {Integrity: "untrusted", Kind: "page", Name: "A page whose title is long\x1b[2J"},
+		`untrusted: \u001b[2J   BYPASS`:       {Integrity: "untrusted", Kind: "page", Name: "\x1b[2J · BYPASS"},
+	} {
+		if got := labelText(l); got != want {
+			t.Errorf("%+v: %q, want %q", l, got, want)
+		}
+	}
+}
+
 func TestDiff(t *testing.T) {
 	diff := "--- a.go\n+++ a.go\n@@ -1,3 +1,3 @@\n package a\n-var x = 1\n+var x = 2\n var y = 3\n"
 	box := &tools{call: func(context.Context, drawbridge.ToolCall, func(agent.CallUpdate)) (agent.CallOutcome, error) {

@@ -3,6 +3,7 @@ package tui
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -174,16 +175,23 @@ func outcome(text string, structured any) agent.CallOutcome {
 
 func newSession(t testing.TB, model agent.Model, box agent.Tools) *agent.Session {
 	t.Helper()
+	return openSession(t, agent.Options{Model: model, Tools: box, ManualCondense: true})
+}
+
+// openSession opens a session. Its clock stands still, and the entries have numbers.
+func openSession(t testing.TB, o agent.Options) *agent.Session {
+	t.Helper()
 	n := 0
 	var mu sync.Mutex
-	s, err := agent.New(t.Context(), agent.Options{Model: model, Tools: box, ManualCondense: true,
-		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
-		NewID: func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			n++
-			return fmt.Sprintf("e%d", n)
-		}})
+	o.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+	first := rand.Text()
+	o.NewID = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return fmt.Sprintf("%s-%d", first, n)
+	}
+	s, err := agent.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

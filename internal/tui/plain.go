@@ -44,6 +44,7 @@ type plainUI struct {
 	closed      bool // the input has ended
 	quit        bool
 	questions   questions
+	label       string // the printed label of the run, see labelText
 }
 
 // runEnded is the end of a run.
@@ -78,6 +79,7 @@ func runPlain(ctx context.Context, o Options) error {
 		u.print(u.t.note(err.Error(), "")...)
 	}
 	u.print("Drawbridge. Model: "+safetext.Line(o.Session.Snapshot().Model)+".", "/help lists the commands.")
+	u.showLabel(o.Session.Snapshot().Label)
 	if o.First != "" {
 		u.submit(o.First)
 	}
@@ -317,6 +319,9 @@ func (u *plainUI) takeEvents() {
 			u.ended = u.ended || e.Agent == ""
 		}
 		u.print(u.t.handle(e)...)
+		if e.Kind == agent.ToolFinished && e.Details != nil {
+			u.showLabel(e.Details.Label)
+		}
 		if e.Kind == agent.ServersAwaited {
 			u.print("Waiting for " + safetext.Line(e.Text) + ". Enter starts without them.")
 		}
@@ -326,6 +331,19 @@ func (u *plainUI) takeEvents() {
 		if e.Kind == agent.ToolProgress {
 			u.print("  " + cut(progressText(*e.Progress, true), u.t.width))
 		}
+	}
+}
+
+// showLabel prints the label of the run, unless it was printed.
+func (u *plainUI) showLabel(l *agent.RunLabel) {
+	if l == nil {
+		return
+	}
+	first := *l
+	first.More = 0
+	if text := labelText(&first); text != "" && text != u.label {
+		u.label = text
+		u.print("The run is " + text)
 	}
 }
 

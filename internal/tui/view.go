@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // View returns the frame. It is built again only if something changed.
@@ -133,12 +134,50 @@ func (m *model) statusLine() string {
 	if s.Mode == agent.Bypass {
 		mode = "BYPASS"
 	}
+	if text := labelText(s.Label); text != "" {
+		parts = append(parts, text)
+	}
 	model := s.Model[strings.IndexByte(s.Model, '/')+1:]
 	parts = append(parts, model, mode, tokensText(s.Tokens, s.Window), fmt.Sprintf("$%.4f", s.Cost))
 	if dir, err := filepath.Abs(m.o.Dir); err == nil {
 		parts = append(parts, filepath.Base(dir))
 	}
 	return m.t.paint(dimStyle, cut(strings.Join(parts, " · "), m.t.width))
+}
+
+// maxLabelName is how much of the name of a source the status line shows, in characters.
+const maxLabelName = 24
+
+// labelText returns the label of the session's run and its first source; empty for a run that has read only trusted text
+// and text of the project.
+func labelText(l *agent.RunLabel) string {
+	if l == nil {
+		return ""
+	}
+	var words []string
+	if l.Integrity == "untrusted" {
+		words = append(words, l.Integrity)
+	}
+	if l.Private {
+		words = append(words, "private")
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	text := strings.Join(words, ", ")
+	name := l.Name
+	if l.Kind == "file" {
+		name, _, _ = strings.Cut(name, ", written from ")
+		name = filepath.Base(name)
+	}
+	if name != "" {
+		name = strings.ReplaceAll(name, "·", " ") // it stands between the parts of the line
+		text += ": " + safetext.Truncate(safetext.Line(name), maxLabelName, safetext.Runes, "…")
+	}
+	if l.More > 0 {
+		text += fmt.Sprintf(", +%d", l.More)
+	}
+	return text
 }
 
 // tokensText returns how much of the window is used.
