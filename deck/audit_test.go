@@ -305,3 +305,50 @@ func TestWhatTheShieldDoesIsOnRecord(t *testing.T) {
 		t.Errorf("the server heard %v", heard)
 	}
 }
+
+// labels is a guard that knows the labels of runs, by their callers' sessions, and refuses the tool "no".
+type labels map[string][]string
+
+func (labels) Decide(_ context.Context, q Question) drawbridge.Verdict {
+	if q.Spec.Tool == "no" {
+		return drawbridge.Verdict{Reason: "never"}
+	}
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
+func (l labels) RunLabel(_ context.Context, c drawbridge.Caller) (string, []string) {
+	if len(l[c.Session]) == 0 {
+		return "", nil
+	}
+	return l[c.Session][0], l[c.Session][1:]
+}
+
+// TestTheLabelOfTheRunIsOnRecord has calls with a label, sent and refused, and one of a run that has none.
+func TestTheLabelOfTheRunIsOnRecord(t *testing.T) {
+	p := &pages{broken: -1}
+	d := open(t, &fake{}, Options{Audit: p, Guards: []Guard{labels{"s": {"untrusted", "result mail__message"}}}}, listing("a", "x", "no"))
+	clean := editor()
+	clean.Session = "other"
+	for _, tt := range []struct {
+		caller  drawbridge.Caller
+		name    string
+		label   string
+		origins []string
+	}{{editor(), "a__x", "untrusted", []string{"result mail__message"}}, {editor(), "a__no", "untrusted", []string{"result mail__message"}},
+		{clean, "a__x", "", nil}, {clean, "a__no", "", nil}} {
+		_ = call(t, d, tt.caller, tt.name)
+		all := p.taken()
+		for i, r := range all {
+			wantLabel, wantOrigins := tt.label, tt.origins
+			if i > 0 { // the outcome
+				wantLabel, wantOrigins = "", nil
+			}
+			if r.Label != wantLabel || !cmp.Equal(r.Origins, wantOrigins) {
+				t.Errorf("%s in %s, record %d: label %q, origins %q", tt.name, tt.caller.Session, i, r.Label, r.Origins)
+			}
+		}
+		if len(all) == 0 {
+			t.Errorf("%s is not on record", tt.name)
+		}
+	}
+}

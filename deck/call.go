@@ -27,6 +27,9 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	ctx, entry := d.callLog.Begin(ctx, call)
 	s := &callState{call: call, log: entry}
 	err := d.runCall(ctx, s)
+	if err != nil && !entry.Sent() {
+		d.noteLabel(ctx, s)
+	}
 	if failed := s.tellObservers(err); failed != nil {
 		s.result, err = drawbridge.Result{}, failed
 	}

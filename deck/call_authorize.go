@@ -91,7 +91,8 @@ func (d *Deck) countCall(ctx context.Context, s *callState) error {
 
 // recordIntent writes an audit record before the call is sent. If the record cannot be written, it returns an error,
 // and the call is not sent.
-func (d *Deck) recordIntent(_ context.Context, s *callState) error {
+func (d *Deck) recordIntent(ctx context.Context, s *callState) error {
+	d.noteLabel(ctx, s)
 	return s.log.RecordIntent(s.call, s.params.Arguments, s.target.spec, s.verdict)
 }
 

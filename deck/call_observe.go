@@ -20,6 +20,26 @@ type CallObserver interface {
 	Approved(ctx context.Context, q Question, by string) error
 }
 
+// A LabellingGuard is a guard that knows the labels of runs. They are recorded in the audit.
+type LabellingGuard interface {
+	Guard
+	// RunLabel returns the label of the run of a caller for people, and at most [audit.MaxOrigins] sources that explain
+	// it. The label is empty if the run has read only what is trusted and not private.
+	RunLabel(ctx context.Context, caller drawbridge.Caller) (label string, origins []string)
+}
+
+// noteLabel notes the label of the run with which a call is made for the audit.
+func (d *Deck) noteLabel(ctx context.Context, s *callState) {
+	if s.log == nil {
+		return
+	}
+	for _, g := range d.guards.labellers {
+		if label, origins := g.RunLabel(ctx, s.call.Caller); label != "" {
+			s.log.NoteLabel(label, origins)
+		}
+	}
+}
+
 // observeCall tells the observers that the call is about to be sent.
 func (d *Deck) observeCall(ctx context.Context, s *callState) error {
 	for _, o := range d.guards.observers {

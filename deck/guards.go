@@ -86,6 +86,7 @@ type guardChain struct {
 	hiders   []HidingGuard
 	// observers follow the data of calls.
 	observers []CallObserver
+	labellers []LabellingGuard
 	log       *slog.Logger
 }
 
@@ -103,6 +104,9 @@ func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 		}
 		if o, ok := guard.(CallObserver); ok {
 			g.observers = append(g.observers, o)
+		}
+		if l, ok := guard.(LabellingGuard); ok {
+			g.labellers = append(g.labellers, l)
 		}
 	}
 	return g

@@ -84,6 +84,9 @@ type LoggedCall struct {
 	// approval is the ID of the answered approval or grant. by is the person who answered, and the place of the
 	// answer.
 	approval, by string
+	// label is the label of the run, and origins are its first sources.
+	label   string
+	origins []string
 	// rewritings describes the values that interceptors replaced since the last record.
 	rewritings []string
 	// hiddenReason is the verdict that hides the target from its caller; nil if the target is visible.
@@ -125,6 +128,9 @@ func (e *LoggedCall) ID() string {
 	}
 	return e.id
 }
+
+// Sent reports whether RecordIntent has recorded the call.
+func (e *LoggedCall) Sent() bool { return e != nil && e.sent }
 
 // RecordIntent records that the verdict allows the call, before the call is sent. All code that sends a call to a
 // card or a server must call RecordIntent after the guards have decided. If RecordIntent returns an error, the call
@@ -181,6 +187,14 @@ func (e *LoggedCall) NoteRewriting(by, part string, before json.RawMessage) {
 	e.rewritings = append(e.rewritings, by+": "+part+" sha256:"+hex.EncodeToString(sum[:]))
 }
 
+// NoteLabel stores the label of the run with which the call is made, and its first sources. Without a label, the run has
+// read only what is trusted and not private.
+func (e *LoggedCall) NoteLabel(label string, origins []string) {
+	if e != nil {
+		e.label, e.origins = label, origins
+	}
+}
+
 // NoteHidden stores the verdict that hides the target from its caller. The reason is recorded, and not returned to
 // the caller.
 func (e *LoggedCall) NoteHidden(why drawbridge.Verdict) {
@@ -209,6 +223,7 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	r.Effect, r.Rule, r.Reason = verdict.Effect.String(), verdict.Rule, verdict.Reason
 	r.Approval, r.By = e.approval, e.by
 	r.Rewritten = strings.Join(e.rewritings, "; ")
+	r.Label, r.Origins = e.label, e.origins
 	return r
 }
 

@@ -120,6 +120,10 @@ type Record struct {
 	By       string `json:"by,omitzero"`
 	// Rewritten names the interceptors that replaced the arguments or the result, each with the SHA-256 of the old value.
 	Rewritten string `json:"rewritten,omitzero"`
+	// Label is the label of the run with which the call was made, such as "untrusted, private", and Origins are its first
+	// sources. Both are empty if the run had read only what is trusted and not private.
+	Label   string   `json:"label,omitzero"`
+	Origins []string `json:"origins,omitzero"`
 	// Outcome is the outcome of the call, and Code the code of its fault. Duration is the time since the call began,
 	// and Bytes the size of the result.
 	Outcome  Outcome       `json:"outcome,omitzero"`
@@ -157,6 +161,7 @@ func (r *RedactionRules) AppendRecord(dst []byte, rec *Record) []byte {
 	w.appendText(`,"approval":`, rec.Approval)
 	w.appendText(`,"by":`, rec.By)
 	w.appendText(`,"rewritten":`, rec.Rewritten)
+	w.appendLabel(rec)
 	w.appendOutcome(rec)
 	return w.dst
 }
@@ -176,6 +181,29 @@ func (w *recordWriter) appendOutcome(rec *Record) {
 	w.appendNumber(`,"ns":`, int64(rec.Duration))
 	w.appendNumber(`,"bytes":`, int64(rec.Bytes))
 	w.appendRaw("}")
+}
+
+// MaxOrigins is the maximum number of sources in Record.Origins.
+const MaxOrigins = 4
+
+// appendLabel appends the label of the run. The names of sources come from servers and files.
+func (w *recordWriter) appendLabel(rec *Record) {
+	if rec.Label == "" {
+		return
+	}
+	w.appendText(`,"label":`, rec.Label)
+	for i, origin := range rec.Origins[:min(len(rec.Origins), MaxOrigins)] {
+		before := `,"origins":[`
+		if i > 0 {
+			before = ","
+		}
+		origin, _ = w.rules.redactSecrets(origin)
+		w.appendRaw(before)
+		w.appendQuoted(clipText(origin))
+	}
+	if len(rec.Origins) > 0 {
+		w.appendRaw("]")
+	}
 }
 
 func (w *recordWriter) appendCaller(c *Caller) {

@@ -8,20 +8,25 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
+	"github.com/google/go-cmp/cmp"
 )
 
 // openTainted opens a gateway with a server that is not trusted, and returns a function with which an agent calls the
-// tool "echo" of the server in a run. After the first call, the run is untrusted.
-func openTainted(t *testing.T, home string) (echo func(run, text string) error) {
+// tool "echo" of the server in a run. After the first call, the run is untrusted. stop ends the gateway: then its audit is
+// whole.
+func openTainted(t *testing.T, home string) (echo func(run, text string) error, stop func()) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -37,15 +42,16 @@ func openTainted(t *testing.T, home string) (echo func(run, text string) error) 
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(t.Context()) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		if err := errors.Join(g.Close(), <-ended); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
 	if _, err := g.Mount(t.Context(), "every"); err != nil {
 		t.Fatal(err)
 	}
-	return func(run, text string) error {
+	echo = func(run, text string) error {
 		caller := g.Owner()
 		caller.Kind, caller.Session, caller.Thread, caller.Run = drawbridge.Agent, "agent:"+run, run, run
 		caller.Agent = &drawbridge.AgentRights{Mode: drawbridge.Bypass}
@@ -56,6 +62,7 @@ func openTainted(t *testing.T, home string) (echo func(run, text string) error) 
 		_, err = g.Deck().Call(t.Context(), drawbridge.Call{Caller: boundary.Prove(caller), Params: params})
 		return err
 	}
+	return echo, stop
 }
 
 func TestEndorsementsAreListedAndRevoked(t *testing.T) {
@@ -63,7 +70,7 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 	if _, stderr := d.run(0, "review", "endorsements"); stderr != "You have endorsed no values.\n" {
 		t.Errorf("without a store: %s", stderr)
 	}
-	echo := openTainted(t, d.home)
+	echo, stop := openTainted(t, d.home)
 	if err := echo("one", "hello"); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +113,31 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("a value was used after its endorsement was revoked")
 	}
+	stop()
+	out, _ = d.run(0, "audit", "log", "--json", "--server", "every")
+	var calls []audit.Record
+	err := json.Unmarshal([]byte(out), &calls)
+	calls = slices.DeleteFunc(calls, func(r audit.Record) bool { return r.Kind != audit.Call })
+	if err != nil || len(calls) != 4 || calls[3].Outcome != audit.Refused {
+		t.Fatalf("audit log --json: %v %s", err, out)
+	}
+	for i, c := range calls {
+		want := audit.Record{Label: "untrusted", Origins: []string{"result every__echo"}}
+		if i == 0 { // the first call was made by a run that had read nothing
+			want = audit.Record{}
+		}
+		if c.Label != want.Label || !cmp.Equal(c.Origins, want.Origins) {
+			t.Errorf("call %d has the label %q and the origins %q", i, c.Label, c.Origins)
+		}
+	}
+	out, _ = d.run(0, "audit", "show", calls[1].ID)
+	if !strings.Contains(out, `"label": "untrusted",`) || !regexp.MustCompile(`"origins": \[\s+"result every__echo"`).MatchString(out) {
+		t.Errorf("audit show:\n%s", out)
+	}
+	if out, _ = d.run(0, "audit", "export"); strings.Count(out, `"label":"untrusted","origins":["result every__echo"]`) != len(calls)-1 {
+		t.Errorf("audit export:\n%s", out)
+	}
+	d.run(0, "audit", "verify")
 	out, _ = d.run(0, "audit", "log")
 	if !regexp.MustCompile(`review endorsements revoke +- +ok: ` + row[1]).MatchString(out) {
 		t.Errorf("audit:\n%s", out)

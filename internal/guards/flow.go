@@ -13,6 +13,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -104,8 +105,9 @@ type flowRun struct {
 }
 
 var (
-	_ deck.CallObserver = (*FlowGuard)(nil)
-	_ deck.FlowTracker  = (*FlowGuard)(nil)
+	_ deck.CallObserver   = (*FlowGuard)(nil)
+	_ deck.FlowTracker    = (*FlowGuard)(nil)
+	_ deck.LabellingGuard = (*FlowGuard)(nil)
 )
 
 // NewFlowGuard returns a guard. rows are the labels of servers. The end of ctx does not end the guard.
@@ -204,6 +206,37 @@ func (g *FlowGuard) LabelOfRun(ctx context.Context, caller drawbridge.Caller) (f
 	}
 	origins, _ := r.Origins()
 	return r.Label(), origins, nil
+}
+
+// RunLabel implements [deck.LabellingGuard]. The calls of a person have no label.
+func (g *FlowGuard) RunLabel(ctx context.Context, caller drawbridge.Caller) (label string, origins []string) {
+	switch caller.Kind {
+	case drawbridge.Agent, drawbridge.External, drawbridge.Sandbox:
+	default:
+		return "", nil
+	}
+	r, err := g.run(ctx, deck.RunOf(caller))
+	if err != nil {
+		return "", nil // the call is refused
+	}
+	l := r.Label()
+	if !l.Taints() {
+		return "", nil
+	}
+	sources, _ := r.Origins()
+	first := flow.First(l, sources)
+	if first != nil {
+		origins = append(origins, first.String())
+	}
+	for i := range sources {
+		if len(origins) == audit.MaxOrigins {
+			break
+		}
+		if &sources[i] != first {
+			origins = append(origins, sources[i].String())
+		}
+	}
+	return l.String(), origins
 }
 
 // Typed notes what the person has typed in the run of a caller.
