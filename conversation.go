@@ -29,8 +29,9 @@ type MessagePart struct {
 	Thinking   *Thinking   `json:"thinking,omitempty"`
 	ToolCall   *ToolCall   `json:"toolCall,omitempty"`
 	ToolResult *ToolResult `json:"toolResult,omitempty"`
-	// Typed is the part of a person's Text that the person has typed; nil means all of it. Attached are the paths or URIs of
-	// the files whose content is in Text. Models do not get them: they say how far values in the text are trusted.
+	// Typed is the part of a person's Text that the person has typed; nil means all of it. Attached are the paths or
+	// URIs of the files whose content is in Text. Models do not get them: they say how far values in the text are
+	// trusted.
 	Typed    *string  `json:"typed,omitempty"`
 	Attached []string `json:"attached,omitempty"`
 }

@@ -26,8 +26,8 @@ type conversation struct {
 	deferred     []drawbridge.CardName
 	breaker      loopBreaker
 
-	// mu guards the fields below. head is the last entry. digest says what the recorded instructions were made of. fixed
-	// is the size of the instructions and of the tools.
+	// mu guards the fields below. head is the last entry. digest says what the recorded instructions were made of.
+	// fixed is the size of the instructions and of the tools.
 	mu         sync.Mutex
 	runID      string
 	turnNumber int
@@ -165,8 +165,8 @@ func (c *conversation) refuse(ctx context.Context, call drawbridge.ToolCall, tex
 	return nil
 }
 
-// tellPrompt tells the tools what the person has typed, at first also in earlier runs of the session. The objective of a
-// sub-agent is not typed by a person.
+// tellPrompt tells the tools what the person has typed, at first also in earlier runs of the session. The objective of
+// a sub-agent is not typed by a person.
 func (c *conversation) tellPrompt(ctx context.Context, parts []drawbridge.MessagePart) error {
 	receiver, ok := c.s.o.Tools.(PromptReceiver)
 	if c.path != "" || !ok {

@@ -31,15 +31,15 @@ type History interface {
 
 // Tools calls tools for a session. Its methods may be called from several goroutines.
 type Tools interface {
-	// Brief returns what the instructions of the model say about the tools. If wait is set, it first waits until no server
-	// is Waiting, or until ctx ends, which is an error.
+	// Brief returns what the instructions of the model say about the tools. If wait is set, it first waits until no
+	// server is Waiting, or until ctx ends, which is an error.
 	Brief(ctx context.Context, who Identity, wait bool) (Briefing, error)
 	// Select returns the tools for the next turn. text is what the turn is about. known are the tools that the model
 	// has seen in this session; they come first, in the same order, as long as they exist.
 	Select(ctx context.Context, who Identity, text string, known []drawbridge.CardName) ([]drawbridge.ToolDefinition, error)
-	// Call calls one tool. It calls update while the call runs, from any goroutine. The error is a *drawbridge.Fault, or
-	// the cause of ctx's end; see [drawbridge.Fault.Ambiguous]. Server, Tool and Fenced of the outcome count with an error
-	// too. Call returns soon after ctx ends: the session waits for it.
+	// Call calls one tool. It calls update while the call runs, from any goroutine. The error is a *drawbridge.Fault,
+	// or the cause of ctx's end; see [drawbridge.Fault.Ambiguous]. Server, Tool and Fenced of the outcome count with an
+	// error too. Call returns soon after ctx ends: the session waits for it.
 	Call(ctx context.Context, who Identity, call drawbridge.ToolCall, update func(CallUpdate)) (CallOutcome, error)
 	// Answer passes a person's answer to a call that waits; see [CallUpdate.Question].
 	Answer(ctx context.Context, a Answer) error
@@ -47,8 +47,8 @@ type Tools interface {
 
 // A PromptReceiver is implemented by Tools that follow where the values of calls come from.
 type PromptReceiver interface {
-	// Prompted is called with each message of the person before the model gets it, and with the earlier ones of a session
-	// that is continued.
+	// Prompted is called with each message of the person before the model gets it, and with the earlier ones of a
+	// session that is continued.
 	Prompted(ctx context.Context, who Identity, parts []drawbridge.MessagePart) error
 }
 
@@ -99,8 +99,8 @@ type ServerBriefing struct {
 	Tools int
 	// Instructions is the server's own text. It is not verified.
 	Instructions string
-	// Problem says why the server offers nothing; empty if it is ready. Waiting reports that it was never listed before,
-	// and that its first start has not ended.
+	// Problem says why the server offers nothing; empty if it is ready. Waiting reports that it was never listed
+	// before, and that its first start has not ended.
 	Problem string
 	Waiting bool
 }

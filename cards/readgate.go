@@ -124,8 +124,8 @@ func (b fileBackend) noteRead(ctx context.Context, caller drawbridge.Caller, pat
 // maxDigested is the maximum size in bytes of a file whose digest is stored with a read of it.
 const maxDigested = 16 << 20
 
-// noteSource stores a regular file that a caller has read in the ReadTrail. The digest is that of the whole file, also if the
-// caller has read a part.
+// noteSource stores a regular file that a caller has read in the ReadTrail. The digest is that of the whole file, also
+// if the caller has read a part.
 func (b fileBackend) noteSource(ctx context.Context, caller drawbridge.Caller, path string) {
 	if b.trail == nil {
 		return

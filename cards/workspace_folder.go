@@ -124,8 +124,8 @@ func prepareImport(ctx context.Context, w Workspace, files fileBackend, call dra
 	return p, nil
 }
 
-// batches returns the changes that import files: first the folders of a level, then the files. It tells the client how far
-// it is.
+// batches returns the changes that import files: first the folders of a level, then the files. It tells the client how
+// far it is.
 func (m *importer) batches(ctx context.Context, names []string) iter.Seq2[[]workspace.Change, error] {
 	return func(yield func([]workspace.Change, error) bool) {
 		if err := m.addFolders(ctx, names, yield); err != nil {

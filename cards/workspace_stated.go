@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// statedName is the file in an exported folder that says from what the pages were made. An import of the folder reads
-	// it. It is hidden, so that it is not taken for a page.
+	// statedName is the file in an exported folder that says from what the pages were made. An import of the folder
+	// reads it. It is hidden, so that it is not taken for a page.
 	statedName = ".drawbridge-sources.json"
 	// statedFormat is the version of its format.
 	statedFormat = 1
@@ -43,8 +43,8 @@ func (f statedFile) about(text string) string {
 	return string(f.Why)
 }
 
-// readStated returns what the export of a folder says about its files. It returns nothing if the folder was not exported,
-// or if the file is damaged: the pages can be imported without it.
+// readStated returns what the export of a folder says about its files. It returns nothing if the folder was not
+// exported, or if the file is damaged: the pages can be imported without it.
 func readStated(files deck.FileSystem, root string) map[string]statedFile {
 	f, err := files.Open(filepath.Join(root, statedName))
 	if err != nil {
@@ -62,8 +62,8 @@ func readStated(files deck.FileSystem, root string) map[string]statedFile {
 	return all.Pages
 }
 
-// state notes from what the page of a written file was made, unless a person wrote it, or imported it from nothing that is
-// known. A tree that is too large is noted with fewer levels, or not at all.
+// state notes from what the page of a written file was made, unless a person wrote it, or imported it from nothing that
+// is known. A tree that is too large is noted with fewer levels, or not at all.
 func (e *exporter) state(ctx context.Context, page workspace.ID, file, text string) error {
 	name, err := filepath.Rel(e.root, file)
 	if err != nil {

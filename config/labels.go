@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 )
 
-// A ToolLabel sets labels for the results of some tools of a server. They lower the integrity that follows from the trust
-// of the server, and never raise it.
+// A ToolLabel sets labels for the results of some tools of a server. They lower the integrity that follows from the
+// trust of the server, and never raise it.
 type ToolLabel struct {
 	// Tools is a glob of the server's own names of tools.
 	Tools string

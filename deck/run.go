@@ -27,8 +27,9 @@ func RunOf(c drawbridge.Caller) string {
 	return "caller:" + strings.Join([]string{c.Principal, rawjson.GetString(c.Client, "name"), c.Dir}, "\x00")
 }
 
-// ThreadAndRun returns the IDs of the thread and of the run that a call of this caller belongs to in records. Those of an
-// agent are its own. Other callers have one of each for a session, see [RunOf], which does not show the session's key.
+// ThreadAndRun returns the IDs of the thread and of the run that a call of this caller belongs to in records. Those of
+// an agent are its own. Other callers have one of each for a session, see [RunOf], which does not show the session's
+// key.
 func ThreadAndRun(c drawbridge.Caller) (thread, run string) {
 	if c.Run != "" || c.OriginKind() == drawbridge.Agent {
 		return c.Thread, c.Run
@@ -47,9 +48,9 @@ type Source struct {
 	Name string `json:"name"`
 	// Server is the server that returned the result; empty for Drawbridge's own tools.
 	Server drawbridge.ServerID `json:"server,omitempty"`
-	// Digest is the SHA-256 of the content: of the file, of the page, or of the result as the caller got it. Call is the ID
-	// of the audit record of the call that read it; empty if it is not known. A source that is read again with the same
-	// content stays one source, with the first call.
+	// Digest is the SHA-256 of the content: of the file, of the page, or of the result as the caller got it. Call is
+	// the ID of the audit record of the call that read it; empty if it is not known. A source that is read again with
+	// the same content stays one source, with the first call.
 	Digest Digest `json:"digest,omitzero"`
 	Call   string `json:"call,omitempty"`
 }

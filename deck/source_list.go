@@ -40,16 +40,17 @@ func (d *Digest) UnmarshalText(text []byte) error {
 }
 
 const (
-	// sourceChunk is the number of sources that a sourceList allocates together. A slice that grows would have room for up
-	// to a quarter more.
+	// sourceChunk is the number of sources that a sourceList allocates together. A slice that grows would have room for
+	// up to a quarter more.
 	sourceChunk = 64
-	// maxResultVersions is how many different results of one tool, prompt or resource a run keeps as sources. A further one
-	// takes the place of the oldest, which counts as dropped. So a run that polls a tool does not lose its other sources.
+	// maxResultVersions is how many different results of one tool, prompt or resource a run keeps as sources. A further
+	// one takes the place of the oldest, which counts as dropped. So a run that polls a tool does not lose its other
+	// sources.
 	maxResultVersions = 100
 )
 
-// A sourceList has the sources of a run in little memory: digests and IDs are binary, and a name is stored once. The zero
-// value is empty.
+// A sourceList has the sources of a run in little memory: digests and IDs are binary, and a name is stored once. The
+// zero value is empty.
 type sourceList struct {
 	chunks [][]keptSource
 	// first is the position of the oldest source, and end the position after the newest one.
@@ -116,8 +117,8 @@ func (l *sourceList) add(s Source) {
 	l.append(kept)
 }
 
-// addVersion notes a result that will be appended. It returns false if the result has taken the place of an older result
-// of the same tool.
+// addVersion notes a result that will be appended. It returns false if the result has taken the place of an older
+// result of the same tool.
 func (l *sourceList) addVersion(s Source, kept keptSource) bool {
 	if l.versions == nil {
 		l.versions = map[sourceHash]*resultVersions{}
@@ -169,8 +170,8 @@ func (l *sourceList) at(position int) *keptSource {
 	return &l.chunks[i/sourceChunk][i%sourceChunk]
 }
 
-// word returns the index of a word, which is added if it is new. All words after the first 65,535 are the last one: a run
-// has few servers.
+// word returns the index of a word, which is added if it is new. All words after the first 65,535 are the last one: a
+// run has few servers.
 func (l *sourceList) word(text string) uint16 {
 	i := slices.Index(l.words, text)
 	if i < 0 && len(l.words) < 1<<16-1 {

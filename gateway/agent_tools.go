@@ -28,8 +28,8 @@ import (
 type AgentOptions struct {
 	// Dir is the working directory of the agent; empty means the directory of the gateway.
 	Dir string
-	// Elicitation passes the questions of servers to the session's person, and Sampling their requests for an answer of a
-	// model. Without them, servers learn that the client does not answer.
+	// Elicitation passes the questions of servers to the session's person, and Sampling their requests for an answer of
+	// a model. Without them, servers learn that the client does not answer.
 	Elicitation, Sampling bool
 	// OwnTools are the names of Drawbridge's own tools that may be called; see [drawbridge.AgentRights].
 	OwnTools []string
@@ -201,8 +201,8 @@ func (t *AgentTools) Call(ctx context.Context, who agent.Identity, call drawbrid
 	return out, err
 }
 
-// labelOf returns the label of a run for the person; nil if it is trusted and not private, or if it cannot be read: then
-// the next call is refused.
+// labelOf returns the label of a run for the person; nil if it is trusted and not private, or if it cannot be read:
+// then the next call is refused.
 func (t *AgentTools) labelOf(ctx context.Context, caller drawbridge.Caller) *agent.RunLabel {
 	label, origins, err := t.g.flow.LabelOfRun(context.WithoutCancel(ctx), caller)
 	if err != nil || !label.Taints() {

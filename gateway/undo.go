@@ -45,7 +45,8 @@ type undoLog struct {
 
 var _ cards.UndoLog = (*undoLog)(nil)
 
-// maxStoredRuns is the number of runs in undoLog.stored. Of a run that is not there any more, all sources are stored again.
+// maxStoredRuns is the number of runs in undoLog.stored. Of a run that is not there any more, all sources are stored
+// again.
 const maxStoredRuns = 1000
 
 func newUndoLog(log *undo.Log, trail *deck.ReadTrail) *undoLog {

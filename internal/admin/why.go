@@ -26,8 +26,8 @@ type WhyAnswer struct {
 // A FileWhy says which calls wrote the lines of a file.
 type FileWhy struct {
 	undo.Blame
-	// Line is the line that was asked for; 0 for the whole file. Then Range is its range, and Writer the call that wrote
-	// it; Writer is nil if no known call wrote it.
+	// Line is the line that was asked for; 0 for the whole file. Then Range is its range, and Writer the call that
+	// wrote it; Writer is nil if no known call wrote it.
 	Line   int         `json:"line,omitempty"`
 	Range  *undo.Range `json:"range,omitempty"`
 	Writer *CallWhy    `json:"writer,omitempty"`
@@ -47,8 +47,8 @@ type CallWhy struct {
 	Client   string    `json:"client,omitempty"`
 	Thread   string    `json:"thread,omitempty"`
 	Run      string    `json:"run,omitempty"`
-	// Prompt is the first line of the person's last prompt before the call, and Model the model that answered it; both are
-	// empty if the history of the agent does not have them.
+	// Prompt is the first line of the person's last prompt before the call, and Model the model that answered it; both
+	// are empty if the history of the agent does not have them.
 	Prompt string `json:"prompt,omitempty"`
 	Model  string `json:"model,omitempty"`
 	// Verdict, Rule, Reason, Approval, By and Outcome are those of the audit record. Arguments is the SHA-256 of the
@@ -63,8 +63,8 @@ type CallWhy struct {
 	// Files are the files that the call changed, and Writes what it wrote to the workspace.
 	Files  []*undo.Written       `json:"files,omitempty"`
 	Writes []workspace.CallWrite `json:"writes,omitempty"`
-	// Reads are what the run had read before the call, the last one first. MoreReads is the number of earlier ones that are
-	// left out.
+	// Reads are what the run had read before the call, the last one first. MoreReads is the number of earlier ones that
+	// are left out.
 	Reads     []Read `json:"reads,omitempty"`
 	MoreReads int    `json:"more_reads,omitempty"`
 }
@@ -75,15 +75,15 @@ type Read struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Server string `json:"server,omitempty"`
-	// Digest is the SHA-256 of the content; empty if it is not stored. Call is the ID of the audit record of the call that
-	// read it.
+	// Digest is the SHA-256 of the content; empty if it is not stored. Call is the ID of the audit record of the call
+	// that read it.
 	Digest string `json:"digest,omitempty"`
 	Call   string `json:"call,omitempty"`
 }
 
-// Why says why something is there. target is a file, a file with a line as in main.go:12, or the ID of a call in the audit
-// or the beginning of one. At most maxReads sources are listed. The error is a UserError if nothing is known of the
-// target.
+// Why says why something is there. target is a file, a file with a line as in main.go:12, or the ID of a call in the
+// audit or the beginning of one. At most maxReads sources are listed. The error is a UserError if nothing is known of
+// the target.
 func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer WhyAnswer, err error) {
 	path, line := splitLine(target)
 	path, err = filepath.Abs(filepath.Join(r.baseDir(path), path))
@@ -169,8 +169,8 @@ func (r *Service) whyLine(ctx context.Context, log *undo.Log, file *FileWhy, max
 	return nil
 }
 
-// writerOf returns the call that made a change. If the audit does not have its record, the description has what the log of
-// changes has.
+// writerOf returns the call that made a change. If the audit does not have its record, the description has what the log
+// of changes has.
 func (r *Service) writerOf(ctx context.Context, log *undo.Log, w undo.Written) (CallWhy, error) {
 	if w.Call != "" {
 		call, err := r.whyCall(ctx, log, w.Call, 0)
@@ -189,7 +189,8 @@ func (r *Service) writerOf(ctx context.Context, log *undo.Log, w undo.Written) (
 		Prompt: prompt.Line, Model: prompt.Model}, nil
 }
 
-// setReads sets the reads from those in the order of the calls: the last one first, and at most limit; 0 means no limit.
+// setReads sets the reads from those in the order of the calls: the last one first, and at most limit; 0 means no
+// limit.
 func (c *CallWhy) setReads(all []Read, limit int) {
 	c.Reads = slices.Clone(all)
 	slices.Reverse(c.Reads)

@@ -33,8 +33,8 @@ func isCallPrefix(text string) bool {
 		strings.Trim(strings.ToUpper(text), ulid.Encoding) == ""
 }
 
-// whyCall describes the call with an ID, or with the only ID that begins with it. The error is a UserError if there is no
-// such call. log is nil if there is no log of changes.
+// whyCall describes the call with an ID, or with the only ID that begins with it. The error is a UserError if there is
+// no such call. log is nil if there is no log of changes.
 func (r *Service) whyCall(ctx context.Context, log *undo.Log, id string, maxReads int) (why *CallWhy, err error) {
 	a, err := r.OpenAudit(ctx)
 	if err != nil {
@@ -167,8 +167,8 @@ func recordedRead(rec audit.Record) (read Read, ok bool) {
 	return read, true
 }
 
-// withContents returns the reads with the digests, as far as the log of changes and the workspace have them. A call that
-// has read several files has a read for each. It also adds to why what the call wrote to the workspace.
+// withContents returns the reads with the digests, as far as the log of changes and the workspace have them. A call
+// that has read several files has a read for each. It also adds to why what the call wrote to the workspace.
 func (r *Service) withContents(ctx context.Context, log *undo.Log, why *CallWhy, reads []Read) (all []Read, err error) {
 	calls, ids := map[string]bool{}, make([]string, len(reads))
 	for i, read := range reads {

@@ -31,8 +31,8 @@ func (a provAttributes) set(name, value string) {
 	}
 }
 
-// WorkspaceProv returns a tree of sources as a PROV document. An entity is a content, an activity is the call that wrote
-// it, and an agent is the principal of the call. The same tree has the same document.
+// WorkspaceProv returns a tree of sources as a PROV document. An entity is a content, an activity is the call that
+// wrote it, and an agent is the principal of the call. The same tree has the same document.
 func WorkspaceProv(why *workspace.Why) ProvDocument {
 	d := ProvDocument{Prefix: map[string]string{"drawbridge": "urn:drawbridge:"}, Entity: map[string]provAttributes{},
 		Activity: map[string]provAttributes{}, Agent: map[string]provAttributes{}, WasDerivedFrom: map[string]provAttributes{},

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-// WorkspaceWhy returns who wrote a page, a block or an item of memory, and from what it was made. name is an ID, the slug
-// of a page, or a page and one of its blocks, as in plan#b2. The person may read the memory of all places.
+// WorkspaceWhy returns who wrote a page, a block or an item of memory, and from what it was made. name is an ID, the
+// slug of a page, or a page and one of its blocks, as in plan#b2. The person may read the memory of all places.
 func (r *Service) WorkspaceWhy(ctx context.Context, name string, o workspace.WhyOptions) (*workspace.Why, error) {
 	w, err := gateway.OpenWorkspace(ctx, r.o.Gateway)
 	if err != nil {

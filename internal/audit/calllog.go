@@ -26,13 +26,14 @@ type Recorder interface {
 	Record(r Record) error
 }
 
-// A SlotRecorder is a Recorder that can add the outcome of a call to the record of the call. So the call has one record.
+// A SlotRecorder is a Recorder that can add the outcome of a call to the record of the call. So the call has one
+// record.
 type SlotRecorder interface {
 	Recorder
 	// RecordOpen is like Record for a record without an outcome. It also returns the place of the record.
 	RecordOpen(r Record) (Slot, error)
-	// Complete adds the outcome in the record r, which has the kind Done, to the record at the slot. If that is no longer
-	// possible, or r has more than an outcome, Complete stores r like Record.
+	// Complete adds the outcome in the record r, which has the kind Done, to the record at the slot. If that is no
+	// longer possible, or r has more than an outcome, Complete stores r like Record.
 	Complete(s Slot, r Record) error
 }
 
@@ -187,8 +188,8 @@ func (e *LoggedCall) NoteRewriting(by, part string, before json.RawMessage) {
 	e.rewritings = append(e.rewritings, by+": "+part+" sha256:"+hex.EncodeToString(sum[:]))
 }
 
-// NoteLabel stores the label of the run with which the call is made, and its first sources. Without a label, the run has
-// read only what is trusted and not private.
+// NoteLabel stores the label of the run with which the call is made, and its first sources. Without a label, the run
+// has read only what is trusted and not private.
 func (e *LoggedCall) NoteLabel(label string, origins []string) {
 	if e != nil {
 		e.label, e.origins = label, origins
@@ -227,8 +228,8 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	return r
 }
 
-// rightsOf returns the rights of an agent as they are recorded; empty without an agent. Of rights that are too long for a
-// record, the SHA-256 of the whole text is recorded.
+// rightsOf returns the rights of an agent as they are recorded; empty without an agent. Of rights that are too long for
+// a record, the SHA-256 of the whole text is recorded.
 func rightsOf(r *drawbridge.AgentRights) string {
 	if r == nil {
 		return ""
@@ -453,8 +454,8 @@ func loggedArguments(method string, params, read json.RawMessage) json.RawMessag
 	return rawjson.Apply(params, rawjson.Drop("_meta"), rawjson.Drop("requestState"), rawjson.Drop("inputResponses"))
 }
 
-// withoutContent returns the arguments of a call that writes to the workspace with the SHA-256 of the content in place of
-// the content. The workspace has the content itself, and a person can remove it there; a record cannot be changed.
+// withoutContent returns the arguments of a call that writes to the workspace with the SHA-256 of the content in place
+// of the content. The workspace has the content itself, and a person can remove it there; a record cannot be changed.
 func withoutContent(arguments json.RawMessage, c *drawbridge.Crossing) json.RawMessage {
 	if c == nil || c.Content == "" || len(arguments) == 0 {
 		return arguments

@@ -14,9 +14,9 @@ type RecordKind string
 
 // The kinds of records.
 const (
-	// Call is the record of a call. If the guards allowed the call, the record is written before the call is sent,
-	// and has no Outcome. The outcome is added to it before the record is stored, or follows in a Done record. If the
-	// call ended before it was sent, for example because a guard denied it, the record has an Outcome from the beginning.
+	// Call is the record of a call. If the guards allowed the call, the record is written before the call is sent, and
+	// has no Outcome. The outcome is added to it before the record is stored, or follows in a Done record. If the call
+	// ended before it was sent, for example because a guard denied it, the record has an Outcome from the beginning.
 	Call RecordKind = "call"
 	// Done is the record of the outcome of a call that was sent, if the record of the call was stored before the
 	// outcome was known. It has the same ID as the record of the call.
@@ -118,10 +118,11 @@ type Record struct {
 	// place of the answer. Both are empty if the call needed no approval.
 	Approval string `json:"approval,omitzero"`
 	By       string `json:"by,omitzero"`
-	// Rewritten names the interceptors that replaced the arguments or the result, each with the SHA-256 of the old value.
+	// Rewritten names the interceptors that replaced the arguments or the result, each with the SHA-256 of the old
+	// value.
 	Rewritten string `json:"rewritten,omitzero"`
-	// Label is the label of the run with which the call was made, such as "untrusted, private", and Origins are its first
-	// sources. Both are empty if the run had read only what is trusted and not private.
+	// Label is the label of the run with which the call was made, such as "untrusted, private", and Origins are its
+	// first sources. Both are empty if the run had read only what is trusted and not private.
 	Label   string   `json:"label,omitzero"`
 	Origins []string `json:"origins,omitzero"`
 	// Outcome is the outcome of the call, and Code the code of its fault. Duration is the time since the call began,

@@ -40,8 +40,8 @@ type Eraser func(ctx context.Context, texts []string) error
 
 var _ deck.Boundary = (*Workspace)(nil)
 
-// New returns a workspace for callers. name is what people see, and trail has what runs have read. erase is called with the
-// texts of each scrub; nil does nothing.
+// New returns a workspace for callers. name is what people see, and trail has what runs have read. erase is called with
+// the texts of each scrub; nil does nothing.
 func New(w *store.Workspace, name string, trail *deck.ReadTrail, erase Eraser) *Workspace {
 	return &Workspace{store: w, name: name, trail: trail, erase: erase, now: time.Now}
 }
@@ -85,8 +85,8 @@ func (w *Workspace) Cross(ctx context.Context, call drawbridge.Call, spec drawbr
 // minErased is the size of the shortest text in bytes that is erased outside of the workspace.
 const minErased = 4
 
-// scrubbedTexts returns the texts that changes scrub, for an Eraser. Shorter ones than minErased are left out, since they
-// would be found everywhere.
+// scrubbedTexts returns the texts that changes scrub, for an Eraser. Shorter ones than minErased are left out, since
+// they would be found everywhere.
 func (w *Workspace) scrubbedTexts(ctx context.Context, changes []workspace.Change) (texts []string, err error) {
 	for _, c := range changes {
 		scrub, ok := c.(workspace.ScrubText)

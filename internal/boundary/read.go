@@ -29,8 +29,8 @@ func (w *Workspace) listedPages(ctx context.Context, caller drawbridge.Caller, a
 	return all, err
 }
 
-// shown returns the revisions that an actor may read, and notes that the caller has read them. Those of memory in places
-// of others are left out.
+// shown returns the revisions that an actor may read, and notes that the caller has read them. Those of memory in
+// places of others are left out.
 func (w *Workspace) shown(ctx context.Context, call drawbridge.Call, actor workspace.Actor, all []workspace.Revision, err error) (
 	[]workspace.Revision, error) {
 	if err != nil {

@@ -19,16 +19,16 @@ const (
 	// that the other methods can be called.
 	MethodAgentOpen = "drawbridge/agent/open"
 	// MethodAgentBrief, MethodAgentSelect, MethodAgentCall and MethodAgentAnswer are the methods of agent.Tools. Their
-	// results are agent.Briefing, a list of drawbridge.ToolDefinition, agent.CallOutcome and null. A call sends events of
-	// the kind AgentCallEvent.
+	// results are agent.Briefing, a list of drawbridge.ToolDefinition, agent.CallOutcome and null. A call sends events
+	// of the kind AgentCallEvent.
 	MethodAgentBrief  = "drawbridge/agent/brief"
 	MethodAgentSelect = "drawbridge/agent/select"
 	MethodAgentCall   = "drawbridge/agent/call"
 	MethodAgentAnswer = "drawbridge/agent/answer"
 	// MethodAgentPrompted is the method of agent.PromptReceiver.
 	MethodAgentPrompted = "drawbridge/agent/prompted"
-	// MethodAgentItems and MethodAgentFetch are the methods of gateway.AgentTools for what a person chooses. Their results
-	// are a list of gateway.AgentItem, and the result of the MCP method.
+	// MethodAgentItems and MethodAgentFetch are the methods of gateway.AgentTools for what a person chooses. Their
+	// results are a list of gateway.AgentItem, and the result of the MCP method.
 	MethodAgentItems = "drawbridge/agent/items"
 	MethodAgentFetch = "drawbridge/agent/fetch"
 )
@@ -91,8 +91,8 @@ func (s *AgentSessions) find(session string) (*gateway.AgentTools, error) {
 		Err: errors.New("it is not open at this process")}
 }
 
-// Run carries out a request of an agent's session on a running gateway, as [Run] does for other requests. ok is false for
-// another method.
+// Run carries out a request of an agent's session on a running gateway, as [Run] does for other requests. ok is false
+// for another method.
 func (s *AgentSessions) Run(ctx context.Context, g *gateway.Gateway, r Request, event func(Event)) (
 	result json.RawMessage, ok bool, err error) {
 	var p AgentParams

@@ -16,8 +16,9 @@ type Act struct {
 	Needs Integrity
 	// Sends is set if the values reach people or systems outside.
 	Sends bool
-	// Described returns the source of a value that stands in a text which the model always sees, such as the description
-	// of a tool, and which is not trusted; nil if there is none, or as a function if there are no such texts.
+	// Described returns the source of a value that stands in a text which the model always sees, such as the
+	// description of a tool, and which is not trusted; nil if there is none, or as a function if there are no such
+	// texts.
 	Described func(value string) *Source
 	// TextsOnly is set if numbers and booleans in the arguments can do no harm.
 	TextsOnly bool

@@ -2,8 +2,8 @@
 // source that a run reads has a label, and the run has the join of them: a value that a model made in the run may come
 // from any of them. A value that the person has typed, or that stands in a trusted source, keeps that label.
 //
-// Labels only fall: nothing in this package raises the label of a run. A person can endorse a value, which the caller of
-// [Run.Check] knows.
+// Labels only fall: nothing in this package raises the label of a run. A person can endorse a value, which the caller
+// of [Run.Check] knows.
 package flow
 
 import "fmt"

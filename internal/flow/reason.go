@@ -2,8 +2,8 @@ package flow
 
 import "strings"
 
-// The beginnings of the parts of a reason that describe a [Finding] to a person: what a yes does, before the values. The
-// end of the first one is how long an endorsement holds.
+// The beginnings of the parts of a reason that describe a [Finding] to a person: what a yes does, before the values.
+// The end of the first one is how long an endorsement holds.
 const (
 	EndorsesValues = "yes endorses these values for "
 	SendsPrivate   = "yes sends private text"

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of a run. Texts beyond them are forgotten, the oldest first: then their values count as made by the model. So
-// a run takes less than 200 KB, however much it reads.
+// The limits of a run. Texts beyond them are forgotten, the oldest first: then their values count as made by the model.
+// So a run takes less than 200 KB, however much it reads.
 const (
 	maxTyped   = 32 << 10
 	maxTexts   = 96 << 10

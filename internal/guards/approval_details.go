@@ -43,8 +43,9 @@ type ApprovalDetails struct {
 	// Reason is the reason for asking a person, and Rule is the rule that requires approval. Either may be empty.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Script is the whole script whose collected calls are to be approved, and Effects are these calls by tool. Arguments
-	// then has the number of calls by tool, and the arguments of the script. Both are empty for a single call.
+	// Script is the whole script whose collected calls are to be approved, and Effects are these calls by tool.
+	// Arguments then has the number of calls by tool, and the arguments of the script. Both are empty for a single
+	// call.
 	Script  string         `json:"script,omitempty"`
 	Effects []ScriptEffect `json:"effects,omitempty"`
 }
@@ -93,8 +94,8 @@ func newApprovalDetails(r deck.ApprovalRequest) ApprovalDetails {
 	}
 }
 
-// grantedCard returns the hash to which a grant with any arguments is bound: card, or the hash of the call if the guard of
-// information flow asks. Such a grant does not endorse other values.
+// grantedCard returns the hash to which a grant with any arguments is bound: card, or the hash of the call if the guard
+// of information flow asks. Such a grant does not endorse other values.
 func grantedCard(rule, call, card string) string {
 	if asksForFlow(rule) {
 		return sha256Hex([]byte("flow " + call))

@@ -64,8 +64,8 @@ type FlowOptions struct {
 	Roots   []string
 	// PrivateFiles and PrivatePages are globs of files and of titles or slugs of pages that are private.
 	PrivateFiles, PrivatePages []string
-	// Off turns the guard off for Drawbridge's own agent: labels are still followed. Clients is what is judged for other
-	// clients: "private" (only private text), "all", or "off".
+	// Off turns the guard off for Drawbridge's own agent: labels are still followed. Clients is what is judged for
+	// other clients: "private" (only private text), "all", or "off".
 	Off     bool
 	Clients string
 	// Descriptions are those of the servers; nil has none.
@@ -78,10 +78,10 @@ type FlowOptions struct {
 	Now func() time.Time
 }
 
-// A FlowGuard follows where the values of runs come from, and decides what they may do. Each run has a label: see package
-// flow. A call that writes or sends with a value that is not trusted needs a person's endorsement of the value; a call
-// that sends with private text in reach needs one of the call. The labels of runs and of files that they write are
-// stored before the caller gets a result. A label that cannot be read or stored refuses the call.
+// A FlowGuard follows where the values of runs come from, and decides what they may do. Each run has a label: see
+// package flow. A call that writes or sends with a value that is not trusted needs a person's endorsement of the value;
+// a call that sends with private text in reach needs one of the call. The labels of runs and of files that they write
+// are stored before the caller gets a result. A label that cannot be read or stored refuses the call.
 type FlowGuard struct {
 	o     FlowOptions
 	rows  *RowLabels

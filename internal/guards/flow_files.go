@@ -106,8 +106,8 @@ var (
 	instructions = regexp.MustCompile(`(?i)^(agents|claude|gemini|copilot-instructions|skill|requirements.*|constraints.*|cmakelists|robots|conftest|.*rules)\.`)
 )
 
-// writesDocument reports whether a call writes a document that did not exist before, or that a run has written. Its label
-// follows the file, so no question is needed.
+// writesDocument reports whether a call writes a document that did not exist before, or that a run has written. Its
+// label follows the file, so no question is needed.
 func (g *FlowGuard) writesDocument(ctx context.Context, q deck.Question) bool {
 	path, err := g.o.Context.ResolvePath(q.Caller, rawjson.GetString(argumentsOf(q), "path"))
 	if err != nil {

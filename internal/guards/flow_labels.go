@@ -53,8 +53,8 @@ var (
 	foreignText = regexp.MustCompile(`(?i)(^|\\n|[\s"(>.,;])(from|to|subject|reply-to|e-?mail|mail|message|comment|review|feedback|reply|wrote|said)( (of|by|from) [^:\n]{1,60})?: `)
 )
 
-// Of returns the label of a text that a tool of a server has returned. It is untrusted if the server is not trusted, or if
-// the text looks like a mail or a comment, which the server only passes on. The row can label the tool as trusted.
+// Of returns the label of a text that a tool of a server has returned. It is untrusted if the server is not trusted, or
+// if the text looks like a mail or a comment, which the server only passes on. The row can label the tool as trusted.
 func (l *RowLabels) Of(id drawbridge.ServerID, tool string, text json.RawMessage) flow.Label {
 	row := l.of(id)
 	label := flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}
@@ -79,8 +79,8 @@ func (l *RowLabels) Of(id drawbridge.ServerID, tool string, text json.RawMessage
 	return label
 }
 
-// withAnnotations returns a label, lowered by what a server says about its result. It never raises the label. The member
-// is that of the experimental extension io.modelcontextprotocol/trust-annotations.
+// withAnnotations returns a label, lowered by what a server says about its result. It never raises the label. The
+// member is that of the experimental extension io.modelcontextprotocol/trust-annotations.
 func withAnnotations(label flow.Label, result []byte) flow.Label {
 	if !bytes.Contains(result, []byte(TrustAnnotations)) {
 		return label

@@ -122,8 +122,8 @@ func (g *FlowGuard) examined(q deck.Question, text json.RawMessage) json.RawMess
 	return nil
 }
 
-// note joins the label of a source, notes its text, and stores the label of the run if it has changed. Values of clients
-// are judged only for private text, so the texts that they read are not needed.
+// note joins the label of a source, notes its text, and stores the label of the run if it has changed. Values of
+// clients are judged only for private text, so the texts that they read are not needed.
 func (g *FlowGuard) note(ctx context.Context, key string, r *flowRun, q deck.Question, s flow.Source, text json.RawMessage) error {
 	r.Join(s)
 	if g.judged(q.Caller) == "all" {

@@ -47,9 +47,9 @@ const selectLabels = `SELECT r.origin, COALESCE(l.integrity, -1), COALESCE(l.con
 	(SELECT COUNT(*) FROM outside_sources AS o WHERE o.revision = r.revision AND o.kind <> 'file')
 	FROM revisions AS r LEFT JOIN labels AS l ON l.revision = r.revision`
 
-// Label returns the join of the labels of the content that an entity has or that waits for a decision; for a page, of all
-// that is on it. origin explains it. The label of content is stored since labels exist; that of older content follows
-// from its origin and its sources.
+// Label returns the join of the labels of the content that an entity has or that waits for a decision; for a page, of
+// all that is on it. origin explains it. The label of content is stored since labels exist; that of older content
+// follows from its origin and its sources.
 func (w *Workspace) Label(ctx context.Context, entity workspace.ID) (label flow.Label, origin string, err error) {
 	rows, err := w.db.reader.QueryContext(ctx, selectLabels+" WHERE (r.entity = $1 OR r.page = $1) AND r.state IN ('current', 'waiting')", string(entity))
 	return w.queriedLabel(rows, err)

@@ -118,8 +118,8 @@ func scanTag(rows *sql.Rows) (t workspace.TagView, err error) {
 	return t, err
 }
 
-// Resolve returns the ID of an entity: name is an ID, or the slug of a page. The fault has the code NotFound if there is
-// none.
+// Resolve returns the ID of an entity: name is an ID, or the slug of a page. The fault has the code NotFound if there
+// is none.
 func (w *Workspace) Resolve(ctx context.Context, name string) (id workspace.ID, err error) {
 	const step = "find an entity"
 	err = w.db.reader.QueryRowContext(ctx, `SELECT entity FROM revisions WHERE entity = $1

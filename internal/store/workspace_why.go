@@ -13,9 +13,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-// Why returns who wrote an entity and from what it was made, as a tree. name is an ID, the slug of a page, or a page and
-// the slot or the ID of one of its blocks, as in plan#b2. The content of a source is the one that it had when the content
-// above it was written. The fault has the code NotFound if there is no such entity.
+// Why returns who wrote an entity and from what it was made, as a tree. name is an ID, the slug of a page, or a page
+// and the slot or the ID of one of its blocks, as in plan#b2. The content of a source is the one that it had when the
+// content above it was written. The fault has the code NotFound if there is no such entity.
 func (w *Workspace) Why(ctx context.Context, name string, o workspace.WhyOptions) (*workspace.Why, error) {
 	const step = "find the sources"
 	id, err := w.resolvePart(ctx, name)
@@ -177,8 +177,8 @@ func (b *whyBuilder) stated(revision workspace.ID) (*workspace.Why, error) {
 	return &workspace.Why{Kind: workspace.Statement, Name: "the imported export", Sources: []*workspace.Why{tree}}, nil
 }
 
-// parts returns the blocks, tags, properties and attachments that a page had at the time of a node, and that other writes
-// made than that of the page. What one write made is one node.
+// parts returns the blocks, tags, properties and attachments that a page had at the time of a node, and that other
+// writes made than that of the page. What one write made is one node.
 func (b *whyBuilder) parts(page whyNode) (all []whyNode, err error) {
 	type part struct{ entity, revision workspace.ID }
 	parts, err := selectRows(b.ctx, b.tx, `SELECT entity, MAX(revision) FROM revisions WHERE page = $1 AND entity <> $1
@@ -253,8 +253,8 @@ func (b *whyBuilder) entity(id, until workspace.ID) (node whyNode, err error) {
 	return node, err
 }
 
-// pageContent sets the content of a page's node, and its digest: that of the text that the page had, with the blocks that
-// no person has accepted.
+// pageContent sets the content of a page's node, and its digest: that of the text that the page had, with the blocks
+// that no person has accepted.
 func (b *whyBuilder) pageContent(page *whyNode) error {
 	var last sql.NullString // it is NULL for a page that waits
 	if err := b.tx.QueryRowContext(b.ctx, "SELECT MAX(revision) FROM revisions WHERE (entity = $1 OR page = $1) AND "+wasContent+
@@ -315,7 +315,8 @@ func (b *whyBuilder) describe(node *workspace.Why, r workspace.Revision) (hidden
 // callBatch is the number of calls that one query looks for.
 const callBatch = 500
 
-// CallReferences returns the sources that calls have read and from which something was written, by the IDs of the calls.
+// CallReferences returns the sources that calls have read and from which something was written, by the IDs of the
+// calls.
 func (w *Workspace) CallReferences(ctx context.Context, calls []string) ([]workspace.Reference, error) {
 	var all []workspace.Reference
 	for part := range slices.Chunk(calls, callBatch) {

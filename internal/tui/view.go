@@ -49,8 +49,9 @@ func (m *model) build() tea.View {
 	return view
 }
 
-// brokenLines returns how many lines a terminal adds above the cursor when it becomes narrower, because it breaks the lines
-// of the frame that are wider then. The renderer does not know, and would leave the first lines of the frame there.
+// brokenLines returns how many lines a terminal adds above the cursor when it becomes narrower, because it breaks the
+// lines of the frame that are wider then. The renderer does not know, and would leave the first lines of the frame
+// there.
 func (m *model) brokenLines(width int) (added int64) {
 	if width <= 0 || m.frame.Cursor == nil || !breaksLines(m.o.Terminal.Env) {
 		return 0
@@ -62,8 +63,8 @@ func (m *model) brokenLines(width int) (added int64) {
 	return added
 }
 
-// breaksLines reports whether a terminal is known to break lines when it becomes narrower. Others cut them off, as xterm
-// does.
+// breaksLines reports whether a terminal is known to break lines when it becomes narrower. Others cut them off, as
+// xterm does.
 func breaksLines(env []string) bool {
 	for _, name := range []string{"TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "ALACRITTY_WINDOW_ID", "WT_SESSION"} {
 		if variable(env, name) != "" {
@@ -148,8 +149,8 @@ func (m *model) statusLine() string {
 // maxLabelName is how much of the name of a source the status line shows, in characters.
 const maxLabelName = 24
 
-// labelText returns the label of the session's run and its first source; empty for a run that has read only trusted text
-// and text of the project.
+// labelText returns the label of the session's run and its first source; empty for a run that has read only trusted
+// text and text of the project.
 func labelText(l *agent.RunLabel) string {
 	if l == nil {
 		return ""

@@ -44,8 +44,8 @@ type Range struct {
 	// First and Last are numbers of lines, counted from 1.
 	First int `json:"first"`
 	Last  int `json:"last"`
-	// By is the change; nil if no change in the log wrote the lines. Then After is the change after which something else
-	// changed the file; it is nil for lines that were there before the first change in the log.
+	// By is the change; nil if no change in the log wrote the lines. Then After is the change after which something
+	// else changed the file; it is nil for lines that were there before the first change in the log.
 	By    *Written `json:"by,omitempty"`
 	After *Written `json:"changed_by_hand_after,omitempty"`
 }
@@ -67,8 +67,8 @@ type Blame struct {
 // ErrNoChanges reports that no change of a file is stored.
 var ErrNoChanges = errors.New("no tool of Drawbridge changed the file, or the record is not kept any more")
 
-// Blame returns which changes wrote the lines of a file. path is absolute. The error is ErrNoChanges if no change of the
-// file is stored.
+// Blame returns which changes wrote the lines of a file. path is absolute. The error is ErrNoChanges if no change of
+// the file is stored.
 //
 // The changes are followed through the hashes of the contents: a change continues what is known of the content that it
 // found. If that content is not one that an earlier change left, something else wrote it, and nothing is known of its
@@ -128,12 +128,12 @@ func statError(path string) error {
 	return err
 }
 
-// unknownOwner is the owner of lines of which nothing is known. The owner of lines that something else changed after the
-// change i is unknownOwner-1-i.
+// unknownOwner is the owner of lines of which nothing is known. The owner of lines that something else changed after
+// the change i is unknownOwner-1-i.
 const unknownOwner = -1
 
-// statesOf returns the spans of each content that the changes left, by the hash of the content. The spans are nil if the
-// owners of the lines are not known.
+// statesOf returns the spans of each content that the changes left, by the hash of the content. The spans are nil if
+// the owners of the lines are not known.
 func statesOf(changes []entry) map[string][]span {
 	states := map[string][]span{absent: {}}
 	for i, e := range changes {

@@ -24,8 +24,8 @@ const (
 	maxSourceName = 2000
 )
 
-// A readsLine is a line of the file with the sources that runs had read before they changed files. A source stands in it
-// once for a run.
+// A readsLine is a line of the file with the sources that runs had read before they changed files. A source stands in
+// it once for a run.
 type readsLine struct {
 	Time    time.Time     `json:"time"`
 	Thread  string        `json:"thread,omitempty"`
@@ -79,8 +79,8 @@ func (l *Log) halveReads(path string) error {
 	return configfile.ReplaceFile(path, half[bytes.IndexByte(half, '\n')+1:], 0o600)
 }
 
-// Sources returns what a run had read before a time, as far as the run has changed files since. thread and run are those
-// of its changes.
+// Sources returns what a run had read before a time, as far as the run has changed files since. thread and run are
+// those of its changes.
 func (l *Log) Sources(thread, run string, until time.Time) (all []deck.Source, err error) {
 	err = l.eachReads(func(line readsLine) {
 		if line.Thread == thread && line.Run == run && !line.Time.After(until) {
@@ -102,8 +102,8 @@ func (l *Log) CallSources(calls map[string]bool) (all []deck.Source, err error) 
 	return all, err
 }
 
-// eachReads calls each with the lines of the file with sources. It skips lines that are not valid, such as a line that a
-// crash cut off.
+// eachReads calls each with the lines of the file with sources. It skips lines that are not valid, such as a line that
+// a crash cut off.
 func (l *Log) eachReads(each func(readsLine)) error {
 	f, err := os.Open(filepath.Join(l.dir, readsName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -50,8 +50,8 @@ type Change struct {
 	// Caller and Client are the principal and the client of the call that makes the change, and Dir is the caller's
 	// working directory. People see them in the list of runs.
 	Caller, Client, Dir string
-	// Call is the ID of the audit record of the call, Kind the kind of the caller, and Thread and RunName its thread and
-	// run in other records; see deck.ThreadAndRun. Sources are what the run has read since its last change.
+	// Call is the ID of the audit record of the call, Kind the kind of the caller, and Thread and RunName its thread
+	// and run in other records; see deck.ThreadAndRun. Sources are what the run has read since its last change.
 	Call, Kind, Thread, RunName string
 	Sources                     []deck.Source
 }

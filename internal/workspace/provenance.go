@@ -43,21 +43,21 @@ func (l Lifecycle) Valid() bool {
 // A Reference is a source outside of the workspace: a file, a web page, or a result of a server. It is kept beside the
 // derivation links, which stay inside of the workspace.
 type Reference struct {
-	// Kind is "file", "page" or "result". It is "more" for what a run had read before and was not noted; then Name says how
-	// many sources these are.
+	// Kind is "file", "page" or "result". It is "more" for what a run had read before and was not noted; then Name says
+	// how many sources these are.
 	Kind string `json:"kind"`
 	// Name is the path, the URL, or the name of the tool, prompt or resource.
 	Name string `json:"name"`
 	// Server is the server that returned a result; empty for other kinds.
 	Server string `json:"server,omitempty"`
-	// Digest is the SHA-256 of the content in hexadecimal digits, and Call the ID of the audit record of the call that read
-	// it; both are empty if they are not known.
+	// Digest is the SHA-256 of the content in hexadecimal digits, and Call the ID of the audit record of the call that
+	// read it; both are empty if they are not known.
 	Digest string `json:"digest,omitempty"`
 	Call   string `json:"call,omitempty"`
 }
 
-// importedOrigin returns the origin of what an actor imports. It is Imported, or the less trusted origin that the client
-// declared for which the import runs.
+// importedOrigin returns the origin of what an actor imports. It is Imported, or the less trusted origin that the
+// client declared for which the import runs.
 func importedOrigin(a Actor) (Origin, error) {
 	if a.Declared != "" && !a.Declared.Valid() {
 		return "", refuse(Invalid, fmt.Sprintf("the origin %q does not exist", a.Declared))

@@ -12,8 +12,8 @@ type Why struct {
 	Kind string `json:"kind"`
 	// ID is the ID of an entity; empty for what is outside of the workspace.
 	ID ID `json:"id,omitempty"`
-	// Name is the title of a page, the slots of blocks, the name of another entity, a path, a URL, or the name of a tool.
-	// Page is the slug of the page that the entity belongs to. Server is the server that returned a result.
+	// Name is the title of a page, the slots of blocks, the name of another entity, a path, a URL, or the name of a
+	// tool. Page is the slug of the page that the entity belongs to. Server is the server that returned a result.
 	Name   string `json:"name"`
 	Page   string `json:"page,omitempty"`
 	Server string `json:"server,omitempty"`

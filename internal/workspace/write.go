@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 )
 
-// A Write is a change that an actor may make, with its provenance. Only NewWrite makes one: the zero value is refused by
-// every store.
+// A Write is a change that an actor may make, with its provenance. Only NewWrite makes one: the zero value is refused
+// by every store.
 type Write struct {
 	change     Change
 	actor      Actor
@@ -34,14 +34,14 @@ type Proposal struct {
 	// Sources are the entities from which the content was made, and References its sources outside of the workspace.
 	Sources    []ID
 	References []Reference
-	// Label is what is known of where the content comes from, and LabelOrigin a source that explains it. A nil label is for
-	// content of a person.
+	// Label is what is known of where the content comes from, and LabelOrigin a source that explains it. A nil label is
+	// for content of a person.
 	Label       *flow.Label
 	LabelOrigin string
 	// At is the time of the write.
 	At time.Time
-	// Call is the ID of the audit record of the call that makes the write, and Tool the name of the called tool; both are
-	// empty if they are not known.
+	// Call is the ID of the audit record of the call that makes the write, and Tool the name of the called tool; both
+	// are empty if they are not known.
 	Call, Tool string
 }
 
@@ -192,8 +192,8 @@ func (w Write) Call() (id, tool string) { return w.call, w.tool }
 // At returns the time of the write.
 func (w Write) At() time.Time { return w.at }
 
-// Derived returns w with the least trusted origin of w and of the sources, for content that sums them up. Such content is
-// canonical only after a person has promoted it.
+// Derived returns w with the least trusted origin of w and of the sources, for content that sums them up. Such content
+// is canonical only after a person has promoted it.
 func (w Write) Derived(sources ...Origin) Write {
 	if joined := JoinOrigins(append(sources, w.origin)...); joined != w.origin {
 		w.origin = joined
