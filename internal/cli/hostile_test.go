@@ -58,6 +58,7 @@ func shieldAndToolLines(db stored, line, seen func(words ...string) show) map[st
 		"addon check":   {seen("addon", "check", ".drawbridge/addons/evil"), line("addon", "check", hostile())},
 		"addon list":    {seen("addon", "list"), seen("addon", "list", "--json")},
 		"addon reject":  {line("addon", "reject", hostile())},
+		"why":           {line("why", hostile()), line("why", hostile()+":1")},
 		"undo":          {line("undo", "--list"), line("undo", "--run", hostile())},
 		"run":           {line("run", hostile()), line("run", "--explain", "--allow", hostile())},
 		"tools call": {line("tools", "call", hostile()), seen("tools", "call", "bad__fails"),
