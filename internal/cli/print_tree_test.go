@@ -35,7 +35,7 @@ func TestTreesArePrintable(t *testing.T) {
 	line := *whole
 	line.Line, line.Range, line.Writer = 1, &whole.Ranges[0], call
 	byHand := admin.FileWhy{Blame: undo.Blame{Path: evil, Digest: evil, Last: change, ChangedAfter: change}}
-	a := &app{Env: func(string) (string, bool) { return "", false }}
+	a := &app{Process: Process{Env: func(string) (string, bool) { return "", false }}}
 	for name, tree := range map[string]treeNode{"workspace": whyTree(root), "call": callTree(call, evil), "file": a.fileTree(whole),
 		"line": a.fileTree(&line), "by hand": a.fileTree(&byHand)} {
 		var out bytes.Buffer
