@@ -20,7 +20,7 @@ func (a *app) workspaceWhyCommand() *cobra.Command {
 		Long: `Show who wrote a page, a block or an item of memory, with which tool, and from what: other
 pages and memory, with their own sources, and results of servers, web pages and files, with the
 SHA-256 of what was read and the audit record of the call that read it. A source is shown with the
-text that it had at that time. docs/why.md says what is stored, and what cannot be known.`,
+text that it had at that time. docs/why.md says what is stored, and what is not known.`,
 		Example: `  drawbridge workspace why plan
   drawbridge workspace why plan#b2 --depth 1
   drawbridge workspace why plan --format prov-json`,

@@ -65,7 +65,6 @@ func diffHunks(before, after string) (hunks []hunk) {
 	line := 0
 	for _, e := range udiff.Lines(before, after) {
 		line += countBreaks(before[read:e.Start])
-		read = e.Start
 		removed := before[e.Start:e.End]
 		h := hunk{line + shift + 1, countLines([]byte(removed)), countLines([]byte(e.New))}
 		line += countBreaks(removed)
