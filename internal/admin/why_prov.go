@@ -37,13 +37,14 @@ func WorkspaceProv(why *workspace.Why) ProvDocument {
 	d := ProvDocument{Prefix: map[string]string{"drawbridge": "urn:drawbridge:"}, Entity: map[string]provAttributes{},
 		Activity: map[string]provAttributes{}, Agent: map[string]provAttributes{}, WasDerivedFrom: map[string]provAttributes{},
 		WasGeneratedBy: map[string]provAttributes{}, WasAssociatedWith: map[string]provAttributes{}}
-	d.add(why)
+	d.add(why, "")
 	return d
 }
 
-// add adds a node and its sources, and returns the identifier of its entity.
-func (d ProvDocument) add(node *workspace.Why) string {
-	id := provEntityID(node)
+// add adds a node and its sources, and returns the identifier of its entity. statement is the statement above the node;
+// empty without one. What a statement says has other identifiers than what is known.
+func (d ProvDocument) add(node *workspace.Why, statement string) string {
+	id := provEntityID(node, statement)
 	attributes := d.Entity[id]
 	if attributes == nil {
 		attributes = provAttributes{}
@@ -58,27 +59,30 @@ func (d ProvDocument) add(node *workspace.Why) string {
 		attributes.set("prov:location", node.Name)
 	}
 	if node.Written != nil {
-		d.addWrite(id, attributes, node.Written)
+		d.addWrite(id, statement, attributes, node.Written)
+	}
+	if node.Kind == workspace.Statement {
+		statement = id
 	}
 	for _, source := range node.Sources {
-		used := d.add(source)
+		used := d.add(source, statement)
 		d.WasDerivedFrom[provID("derivation", id, used)] = provAttributes{"prov:generatedEntity": id, "prov:usedEntity": used}
 	}
 	return id
 }
 
 // addWrite adds the call that wrote an entity, and its agent.
-func (d ProvDocument) addWrite(entity string, attributes provAttributes, w *workspace.Written) {
+func (d ProvDocument) addWrite(entity, statement string, attributes provAttributes, w *workspace.Written) {
 	attributes.set("drawbridge:revision", string(w.Revision))
 	attributes.set("drawbridge:origin", string(w.Origin))
-	activity := provID("write", string(w.Revision), w.By)
+	activity := provID("write", statement, string(w.Revision), w.By)
 	call := provAttributes{"prov:startTime": w.At.UTC().Format(time.RFC3339Nano)}
 	call.set("prov:label", w.Tool)
 	call.set("drawbridge:call", w.Call)
 	call.set("drawbridge:thread", w.Thread)
 	call.set("drawbridge:run", w.Run)
 	d.Activity[activity] = call
-	agent := provID("agent", w.By, w.Actor)
+	agent := provID("agent", statement, w.By, w.Actor)
 	kind := "prov:SoftwareAgent"
 	if w.Actor == "author" && !w.Script {
 		kind = "prov:Person"
@@ -89,11 +93,11 @@ func (d ProvDocument) addWrite(entity string, attributes provAttributes, w *work
 }
 
 // provEntityID returns the identifier of a node's entity: of its revision, or of its name and digest.
-func provEntityID(node *workspace.Why) string {
+func provEntityID(node *workspace.Why, statement string) string {
 	if node.Written != nil {
-		return provID("entity", string(node.ID), string(node.Written.Revision), node.Digest)
+		return provID("entity", statement, string(node.ID), string(node.Written.Revision), node.Digest)
 	}
-	return provID("entity", string(node.ID), node.Kind, node.Name, node.Server, node.Digest, node.Call)
+	return provID("entity", statement, string(node.ID), node.Kind, node.Name, node.Server, node.Digest, node.Call)
 }
 
 // provID returns an identifier that is a qualified name for any texts.

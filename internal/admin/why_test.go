@@ -234,6 +234,7 @@ func TestWhyOverThreeHops(t *testing.T) {
 		t.Fatalf("the imported page: %+v", imported)
 	}
 	check(other, "after an import", imported.Sources[0].Sources[0])
+	checkProv(t, admin.WorkspaceProv(imported))
 	if page := imported.Sources[0].Sources[0]; page.Written.Prompt != "" || page.Digest != imported.Digest {
 		t.Errorf("the stated page: %+v", page)
 	}
