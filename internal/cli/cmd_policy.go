@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -185,8 +186,8 @@ func (d policyCommands) printExplanation(e gateway.Explanation) error {
 		return err
 	}
 	safetext.Fprintf(d.Out, "information flow: %s; the run is %s\n", e.Flow.Effect, e.Flow.Label)
-	if e.Flow.Why != "" {
-		safetext.Fprintf(d.Out, "  %s\n", e.Flow.Why)
+	for _, line := range flow.ReasonLines(e.Flow.Why) {
+		safetext.Fprintf(d.Out, "  %s\n", line)
 	}
 	for _, s := range e.Flow.Sources {
 		safetext.Fprintf(d.Out, "  it has read %s\n", s)

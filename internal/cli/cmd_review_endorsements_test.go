@@ -5,8 +5,8 @@ package cli_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
@@ -26,16 +25,16 @@ import (
 // openTainted opens a gateway with a server that is not trusted, and returns a function with which an agent calls the
 // tool "echo" of the server in a run. After the first call, the run is untrusted. stop ends the gateway: then its audit is
 // whole.
-func openTainted(t *testing.T, home string) (echo func(run, text string) error, stop func()) {
+func openTainted(t *testing.T, d *desk) (echo func(run, text string) error, stop func()) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"HOME": home, gateway.KeychainVariable: "off"}
+	d.write(".config/drawbridge/mcp.json", fmt.Sprintf(`{"servers": {"every": {"command": %q, "env": {%q: "everything"}}}}`, self, mcptest.ServerVariable))
+	env := map[string]string{"HOME": d.home, gateway.KeychainVariable: "off"}
 	g, err := gateway.Open(t.Context(), gateway.Config{
-		Dir: filepath.Join(home, "project"), LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		Servers: []config.Server{{ID: "every", Command: self, Env: []config.NameValue{{Name: mcptest.ServerVariable, Value: "everything"}}}},
+		Dir: d.project, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +69,7 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 	if _, stderr := d.run(0, "review", "endorsements"); stderr != "You have endorsed no values.\n" {
 		t.Errorf("without a store: %s", stderr)
 	}
-	echo, stop := openTainted(t, d.home)
+	echo, stop := openTainted(t, d)
 	if err := echo("one", "hello"); err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +80,10 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 	out, _ := d.run(0, "ask", "show", id)
 	if want := "  rule       flow\n  why        yes endorses these values for 8 hours:\n               text (untrusted, from result every__echo)\n"; !strings.Contains(out, want) {
 		t.Errorf("show:\n%s", out)
+	}
+	out, _ = d.run(0, "policy", "explain", "every__echo", "text=pay eve", "--thread", "one")
+	if want := "  yes endorses these values for 8 hours:\n    text (untrusted, from result every__echo)\n"; !strings.Contains(out, want) {
+		t.Errorf("explain:\n%s", out)
 	}
 	d.run(0, "ask", "allow", id)
 	if err := <-done; err != nil {
