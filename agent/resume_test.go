@@ -272,17 +272,19 @@ func TestToolCallAsJSON(t *testing.T) {
 func TestLabelOfTheRun(t *testing.T) {
 	mail := agent.RunLabel{Integrity: "untrusted", Kind: "result", Name: "mail__message"}
 	later := agent.RunLabel{Integrity: "untrusted", Private: true, Kind: "result", Name: "mail__message", More: 1}
-	labels := map[drawbridge.CardName]*agent.RunLabel{"mail": &mail, "file": {Integrity: "project", Kind: "file", Name: "a.txt"},
-		"secret": &later, "none": nil}
+	labels := map[drawbridge.CardName]*agent.RunLabel{"mail": &mail, "secret": &later, "none": nil,
+		"file": {Integrity: "project", Kind: "file", Name: "a.txt"}}
 	tools := &box{names: []drawbridge.CardName{"mail", "file", "secret", "none"}}
-	tools.call = func(_ context.Context, _ agent.Identity, c drawbridge.ToolCall, _ func(agent.CallUpdate)) (agent.CallOutcome, error) {
+	tools.call = func(_ context.Context, _ agent.Identity, c drawbridge.ToolCall, _ func(agent.CallUpdate)) (
+		agent.CallOutcome, error) {
 		o := textOutcome("x")
 		o.Label = labels[c.Name]
 		return o, nil
 	}
 	history := agent.NewMemoryHistory()
-	s := open(t, agent.Options{Model: answers(calls(`none {}`), says("a"), calls(`file {}`), says("b"), calls(`mail {}`), calls(`file {}`), says("c"),
-		calls(`secret {}`), calls(`mail {}`), calls(`none {}`), says("d")), Tools: tools, History: history})
+	s := open(t, agent.Options{Tools: tools, History: history, Model: answers(calls(`none {}`), says("a"),
+		calls(`file {}`), says("b"), calls(`mail {}`), calls(`file {}`), says("c"),
+		calls(`secret {}`), calls(`mail {}`), calls(`none {}`), says("d"))})
 	for i, want := range []*agent.RunLabel{nil, labels["file"], &mail, &later} {
 		run(t, s, "go", agent.Completed)
 		if diff := cmp.Diff(want, s.Snapshot().Label); diff != "" {

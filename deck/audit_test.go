@@ -326,7 +326,8 @@ func (l labels) RunLabel(_ context.Context, c drawbridge.Caller) (string, []stri
 // TestTheLabelOfTheRunIsOnRecord has calls with a label, sent and refused, and one of a run that has none.
 func TestTheLabelOfTheRunIsOnRecord(t *testing.T) {
 	p := &pages{broken: -1}
-	d := open(t, &fake{}, Options{Audit: p, Guards: []Guard{labels{"s": {"untrusted", "result mail__message"}}}}, listing("a", "x", "no"))
+	known := labels{"s": {"untrusted", "result mail__message"}}
+	d := open(t, &fake{}, Options{Audit: p, Guards: []Guard{known}}, listing("a", "x", "no"))
 	clean := editor()
 	clean.Session = "other"
 	for _, tt := range []struct {
@@ -334,8 +335,10 @@ func TestTheLabelOfTheRunIsOnRecord(t *testing.T) {
 		name    string
 		label   string
 		origins []string
-	}{{editor(), "a__x", "untrusted", []string{"result mail__message"}}, {editor(), "a__no", "untrusted", []string{"result mail__message"}},
-		{clean, "a__x", "", nil}, {clean, "a__no", "", nil}} {
+	}{
+		{editor(), "a__x", "untrusted", known["s"][1:]}, {editor(), "a__no", "untrusted", known["s"][1:]},
+		{clean, "a__x", "", nil}, {clean, "a__no", "", nil},
+	} {
 		_ = call(t, d, tt.caller, tt.name)
 		all := p.taken()
 		for i, r := range all {

@@ -83,7 +83,8 @@ func TestAgentToolsOfAllKinds(t *testing.T) {
 	if err != nil || !strings.Contains(out.Result.Text(), "ping") || out.Server != "every" || out.Tool != "echo" {
 		t.Errorf("echo: %+v, %v", out, err)
 	}
-	if l := out.Label; l == nil || *l != (agent.RunLabel{Integrity: "untrusted", Kind: "result", Name: "every__echo", More: 1}) {
+	foreign := agent.RunLabel{Integrity: "untrusted", Kind: "result", Name: "every__echo", More: 1}
+	if l := out.Label; l == nil || *l != foreign {
 		t.Errorf("the label after a result that is not trusted: %+v", l)
 	}
 	if !strings.Contains(string(out.Result.Raw), "every") || out.Result.Text() == "ping" {

@@ -32,8 +32,9 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		Label: "untrusted, private", Origins: []string{"result mail__message", "page \"a\nb\""},
 		Outcome: audit.Refused, Code: "policy_blocked", Duration: 1500, Bytes: 7,
 	}
-	for _, r := range []audit.Record{full, {ID: "1", Kind: audit.Done, At: noon}, {ID: "3", Kind: audit.Call, At: noon, Label: "project"}, {ID: "2", Kind: audit.Shield,
-		At: noon, Server: "fs", Card: "x", Tool: "x"}} {
+	for _, r := range []audit.Record{full, {ID: "1", Kind: audit.Done, At: noon},
+		{ID: "3", Kind: audit.Call, At: noon, Label: "project"}, {ID: "2", Kind: audit.Shield,
+			At: noon, Server: "fs", Card: "x", Tool: "x"}} {
 		line := new(audit.RedactionRules).AppendRecord(nil, &r)
 		if !json.Valid(line) || bytes.ContainsAny(line, "\n\r") {
 			t.Errorf("no line of JSON: %s", line)
@@ -253,7 +254,8 @@ func TestTextsFromOutsideAreVeiledAndCut(t *testing.T) {
 	line := new(audit.RedactionRules).AppendRecord(nil, &audit.Record{
 		ID: "1", Kind: audit.Call, Card: "https://u:hunter2@x/?token=hunter2", Tool: "x?key=hunter2", Server: "s",
 		Reason: strings.Repeat("ü", 400), Caller: audit.Caller{Client: "ghp_0123456789abcdefghij\n"},
-		Label: "untrusted", Origins: []string{"web page https://x/?token=hunter2", strings.Repeat("ü", 400), "c", "d", "e"},
+		Label:   "untrusted",
+		Origins: []string{"web page https://x/?token=hunter2", strings.Repeat("ü", 400), "c", "d", "e"},
 	})
 	r, err := audit.DecodeRecord(line)
 	if err != nil {

@@ -31,7 +31,8 @@ func openTainted(t *testing.T, d *desk) (echo func(run, text string) error, stop
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.write(".config/drawbridge/mcp.json", fmt.Sprintf(`{"servers": {"every": {"command": %q, "env": {%q: "everything"}}}}`, self, mcptest.ServerVariable))
+	d.write(".config/drawbridge/mcp.json", fmt.Sprintf(`{"servers": {"every": {"command": %q, "env": {%q: "everything"}}}}`,
+		self, mcptest.ServerVariable))
 	env := map[string]string{"HOME": d.home, gateway.KeychainVariable: "off"}
 	g, err := gateway.Open(t.Context(), gateway.Config{
 		Dir: d.project, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
@@ -78,11 +79,18 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 	go func() { done <- echo("one", "pay eve\u202e with "+key) }()
 	id := d.waiting()
 	out, _ := d.run(0, "ask", "show", id)
-	if want := "  rule       flow\n  why        yes endorses these values for 8 hours:\n               text (untrusted, from result every__echo)\n"; !strings.Contains(out, want) {
+	want := `  rule       flow
+  why        yes endorses these values for 8 hours:
+               text (untrusted, from result every__echo)
+`
+	if !strings.Contains(out, want) {
 		t.Errorf("show:\n%s", out)
 	}
 	out, _ = d.run(0, "policy", "explain", "every__echo", "text=pay eve", "--thread", "one")
-	if want := "  yes endorses these values for 8 hours:\n    text (untrusted, from result every__echo)\n"; !strings.Contains(out, want) {
+	want = `  yes endorses these values for 8 hours:
+    text (untrusted, from result every__echo)
+`
+	if !strings.Contains(out, want) {
 		t.Errorf("explain:\n%s", out)
 	}
 	d.run(0, "ask", "allow", id)
@@ -91,7 +99,8 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 	}
 
 	out, _ = d.run(0, "review", "endorsements")
-	row := regexp.MustCompile(`(?m)^(\S+)  +pay eve\\u202e with .* +untrusted +result every__echo +all tools, calls of \S+ +\S+, drawbridge ask allow +until \d.*$`).FindStringSubmatch(out)
+	row := regexp.MustCompile(`(?m)^(\S+)  +pay eve\\u202e with .* +untrusted +result every__echo +all tools, calls of \S+ +` +
+		`\S+, drawbridge ask allow +until \d.*$`).FindStringSubmatch(out)
 	if row == nil || strings.Contains(out, key) {
 		t.Fatalf("list:\n%s", out)
 	}
@@ -100,15 +109,16 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 		ID, Principal, Shown, Label, Origin, By string
 		Until                                   time.Time
 	}
-	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 || all[0].ID != row[1] || all[0].Label != "untrusted" ||
-		!all[0].Until.After(time.Now()) || strings.Contains(out, key) {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 || all[0].ID != row[1] ||
+		all[0].Label != "untrusted" || !all[0].Until.After(time.Now()) || strings.Contains(out, key) {
 		t.Errorf("json: %v %s", err, out)
 	}
 	if err := echo("one", "pay eve\u202e with "+key); err != nil {
 		t.Errorf("the endorsed value again: %v", err)
 	}
 	d.run(0, "review", "endorsements", "revoke", row[1])
-	if _, stderr := d.run(1, "review", "endorsements", "revoke", row[1]); !strings.Contains(stderr, "(drawbridge review endorsements lists them)") {
+	_, stderr := d.run(1, "review", "endorsements", "revoke", row[1])
+	if !strings.Contains(stderr, "not found (drawbridge review endorsements lists them)") {
 		t.Errorf("revoked twice: %s", stderr)
 	}
 	go func() { done <- echo("one", "pay eve\u202e with "+key) }()
@@ -117,7 +127,16 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 		t.Error("a value was used after its endorsement was revoked")
 	}
 	stop()
-	out, _ = d.run(0, "audit", "log", "--json", "--server", "every")
+	if out, _ = d.run(0, "audit", "log"); !strings.Contains(out, "ok: "+row[1]) {
+		t.Errorf("the revocation is not on record:\n%s", out)
+	}
+	checkRecordedLabels(t, d)
+}
+
+// checkRecordedLabels checks that all four calls but the first one are on record with the label of their run.
+func checkRecordedLabels(t *testing.T, d *desk) {
+	t.Helper()
+	out, _ := d.run(0, "audit", "log", "--json", "--server", "every")
 	var calls []audit.Record
 	err := json.Unmarshal([]byte(out), &calls)
 	calls = slices.DeleteFunc(calls, func(r audit.Record) bool { return r.Kind != audit.Call })
@@ -134,15 +153,12 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 		}
 	}
 	out, _ = d.run(0, "audit", "show", calls[1].ID)
-	if !strings.Contains(out, `"label": "untrusted",`) || !regexp.MustCompile(`"origins": \[\s+"result every__echo"`).MatchString(out) {
+	if !regexp.MustCompile(`"label": "untrusted",\s+"origins": \[\s+"result every__echo"`).MatchString(out) {
 		t.Errorf("audit show:\n%s", out)
 	}
-	if out, _ = d.run(0, "audit", "export"); strings.Count(out, `"label":"untrusted","origins":["result every__echo"]`) != len(calls)-1 {
+	out, _ = d.run(0, "audit", "export")
+	if n := strings.Count(out, `"label":"untrusted","origins":["result every__echo"]`); n != len(calls)-1 {
 		t.Errorf("audit export:\n%s", out)
 	}
 	d.run(0, "audit", "verify")
-	out, _ = d.run(0, "audit", "log")
-	if !regexp.MustCompile(`review endorsements revoke +- +ok: ` + row[1]).MatchString(out) {
-		t.Errorf("audit:\n%s", out)
-	}
 }

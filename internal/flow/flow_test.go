@@ -228,9 +228,10 @@ func TestReasonLines(t *testing.T) {
 		"":                        nil,
 		"it writes":               {"it writes"},
 		"it writes; yes, it does": {"it writes; yes, it does"},
-		"it writes; really; yes endorses these values for 8 hours: to (untrusted); text (untrusted); and 3 more; yes sends private text: text (private)": {
-			"it writes; really", "yes endorses these values for 8 hours:", "  to (untrusted)", "  text (untrusted)", "  and 3 more",
-			"yes sends private text:", "  text (private)"},
+		"it writes; really; yes endorses these values for 8 hours: to (untrusted); text (untrusted); and 3 more; " +
+			"yes sends private text: text (private)": {
+			"it writes; really", "yes endorses these values for 8 hours:", "  to (untrusted)", "  text (untrusted)",
+			"  and 3 more", "yes sends private text:", "  text (private)"},
 	} {
 		if got := ReasonLines(reason); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", reason, got, want)

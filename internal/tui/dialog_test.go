@@ -59,8 +59,9 @@ func TestApprovalOfValues(t *testing.T) {
 		says("I answer.", call("c1", "bash", `{"to":"eve@example.com","text":"the plan"}`)), says("Done."),
 	}}, asking(func(c drawbridge.ToolCall) agent.Question {
 		q := approval(c)
-		q.Reason = "the tool writes; yes endorses these values for 8 hours: to (untrusted, from result mail__message); text (untrusted, private, " +
-			"from page A title that is so long that it needs two lines\nyes sends nothing); yes sends private text: text (project, private, from file .env)"
+		q.Reason = "the tool writes; yes endorses these values for 8 hours: to (untrusted, from result mail__message); " +
+			"text (untrusted, private, from page A title that is so long that it needs two lines\nyes sends nothing); " +
+			"yes sends private text: text (project, private, from file .env)"
 		return q
 	}))})
 	x.press("Answer it\r")

@@ -122,7 +122,8 @@ func TestFoldedCalls(t *testing.T) {
 
 // TestLabelOfTheRun shows in the status line what the run has read, also in a session that is continued.
 func TestLabelOfTheRun(t *testing.T) {
-	box := &tools{call: func(_ context.Context, c drawbridge.ToolCall, _ func(agent.CallUpdate)) (agent.CallOutcome, error) {
+	box := &tools{call: func(_ context.Context, c drawbridge.ToolCall, _ func(agent.CallUpdate)) (
+		agent.CallOutcome, error) {
 		o := outcome("a text", nil)
 		o.Label = &agent.RunLabel{Integrity: "project", Kind: "file", Name: "/p/a.go"}
 		if c.ID == "c2" {
@@ -131,8 +132,8 @@ func TestLabelOfTheRun(t *testing.T) {
 		return o, nil
 	}}
 	proceed := make(chan struct{})
-	o := agent.Options{Model: &script{answers: []answer{says("", call("c1", "fs__read", `{"path":"a.go"}`)), streams("Now the mail", ".", proceed)}},
-		Tools: box, ManualCondense: true, History: agent.NewMemoryHistory()}
+	o := agent.Options{Model: &script{answers: []answer{says("", call("c1", "fs__read", `{"path":"a.go"}`)),
+		streams("Now the mail", ".", proceed)}}, Tools: box, ManualCondense: true, History: agent.NewMemoryHistory()}
 	x := open(t, 80, 16, Options{Session: openSession(t, o)})
 	x.press("Look\r")
 	x.shows("Now the mail", "!project")
