@@ -129,12 +129,16 @@ func (g *FlowGuard) note(ctx context.Context, key string, r *flowRun, q deck.Que
 	if g.judged(q.Caller) == "all" {
 		r.Read(s, text)
 	}
-	return g.saveChanged(ctx, key, r)
+	return g.saveChanged(ctx, key, r, q.Caller)
 }
 
-// saveChanged stores the label of a run, unless it is stored.
-func (g *FlowGuard) saveChanged(ctx context.Context, key string, r *flowRun) error {
+// saveChanged stores the label of a run, unless it is stored. For a client whose values are not judged, only private text
+// counts.
+func (g *FlowGuard) saveChanged(ctx context.Context, key string, r *flowRun, caller drawbridge.Caller) error {
 	label := r.Label()
+	if caller.OriginKind() == drawbridge.External && g.judged(caller) != "all" && label.Confidentiality < flow.Private {
+		return nil
+	}
 	g.mu.Lock()
 	saved := r.saved
 	g.mu.Unlock()
@@ -263,5 +267,5 @@ func (g *FlowGuard) Attached(ctx context.Context, caller drawbridge.Caller, name
 		s = g.fileSource(ctx, realFile(caller.Dir), name)
 	}
 	r.Join(s)
-	return g.saveChanged(ctx, key, r)
+	return g.saveChanged(ctx, key, r, caller)
 }
