@@ -77,12 +77,13 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 	line := func(words ...string) show { return show{words, false} }
 	seen := func(words ...string) show { return show{words, true} }
 	shows = map[string][]show{
-		"acp":        {line("acp"), line("acp", hostile()), line("acp", "--model", hostile())},
-		"ask":        {seen("ask")},
-		"ask allow":  {line("ask", "allow", hostile())},
-		"ask deny":   {line("ask", "deny", hostile())},
-		"ask grants": {seen("ask", "grants"), seen("ask", "grants", "--json")},
-		"ask revoke": {line("ask", "revoke", hostile())},
+		"acp":                        {line("acp"), line("acp", hostile()), line("acp", "--model", hostile())},
+		"ask":                        {seen("ask")},
+		"ask allow":                  {line("ask", "allow", hostile())},
+		"ask deny":                   {line("ask", "deny", hostile())},
+		"ask grants":                 {seen("ask", "grants"), seen("ask", "grants", "--json")},
+		"ask revoke":                 {line("ask", "revoke", hostile())},
+		"review endorsements revoke": {line("review", "endorsements", "revoke", hostile())},
 		"ask show": {seen("ask", "show", db.ask), seen("ask", "show", db.ask, "--json"),
 			line("ask", "show", hostile())},
 		"audit confirm-clock": {line("audit", "confirm-clock"), line("audit", "confirm-clock", hostile())},

@@ -31,7 +31,7 @@ func workspaceLines(revision string, line, seen func(words ...string) show) map[
 		"workspace search":  {line("workspace", "search", "end"), line("workspace", "search", hostile())},
 		"workspace show": {seen("workspace", "show", "bad"), seen("workspace", "show", "bad", "--json"),
 			line("workspace", "show", hostile())},
-		"workspace why": {line("workspace", "why", "bad"), seen("workspace", "why", "bad", "--json"),
+		"workspace why": {line("workspace", "why", "bad"), line("workspace", "why", "bad", "--json"),
 			line("workspace", "why", "bad", "--format", "prov-json"), line("workspace", "why", hostile())},
 		"workspace tree": {line("workspace", "tree"), line("workspace", "tree", hostile())},
 	}
