@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -89,8 +90,16 @@ func (a *app) denyUnasked(ctx context.Context, s *agent.Session, q agent.Questio
 	if q.Kind != agent.AskApproval && q.Kind != agent.AskScript {
 		what = "the question of " + q.Server
 	}
-	safetext.Fprintf(a.Err, "%s was refused: with --print, no person is asked. --permission-mode acceptEdits or bypass, or a rule in [tools.policy], allows it.\n",
-		safetext.Exact(what))
+	if flow.AsksForValues(q.Reason) {
+		safetext.Fprintf(a.Err, "%s was refused: with --print, no person is asked who could endorse its values:\n", safetext.Exact(what))
+		for _, line := range flow.ReasonLines(q.Reason) {
+			safetext.Fprintf(a.Err, "  %s\n", line)
+		}
+		safetext.Fprintf(a.Err, "Values in the prompt and of servers with \"trust\": \"trusted\" need no endorsement. docs/information-flow.md says more.\n")
+	} else {
+		safetext.Fprintf(a.Err, "%s was refused: with --print, no person is asked. --permission-mode acceptEdits or bypass, or a rule in [tools.policy], allows it.\n",
+			safetext.Exact(what))
+	}
 	if err := s.Answer(ctx, agent.Answer{ID: q.ID}); err != nil {
 		safetext.Fprintf(a.Err, "answer the question: %v\n", err)
 	}

@@ -12,6 +12,11 @@ const (
 // reasonSeparator stands between the parts of a reason, and partEnd after the beginning of a part.
 const reasonSeparator, partEnd = "; ", ": "
 
+// AsksForValues reports whether a reason has a [Finding].
+func AsksForValues(reason string) bool {
+	return strings.Contains(reason, EndorsesValues) || strings.Contains(reason, SendsPrivate)
+}
+
 // First returns the first of the sources of a run that explains its label best: one with its integrity if that is
 // untrusted, else a private one; nil without sources.
 func First(label Label, origins []Source) *Source {
