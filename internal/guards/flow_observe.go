@@ -59,6 +59,7 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*draw
 			return nil, err
 		}
 	}
+	ctx = context.WithoutCancel(ctx) // a cancelled call has a label too
 	return func(result *drawbridge.Result, err error) error {
 		end()
 		if q.Spec.Server == "" {

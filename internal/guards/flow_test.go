@@ -381,6 +381,20 @@ func TestFlowGrants(t *testing.T) {
 	}
 }
 
+// TestFlowOfACancelledCall checks that a call that was cancelled does not lower the label to the lowest.
+func TestFlowOfACancelledCall(t *testing.T) {
+	w := newFlowWorld(t, FlowOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	after, err := w.guard.BeforeSend(ctx, question(w.agent("t1"), "bash", `{"command":"sleep 300"}`, false))
+	w.must(err)
+	cancel()
+	w.must(after(&drawbridge.Result{}, ctx.Err()))
+	label, _, err := w.guard.LabelOfRun(t.Context(), w.agent("t1"))
+	if want := (flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}); label != want || err != nil {
+		t.Errorf("the run is %s, %v; want %s", label, err, want)
+	}
+}
+
 // TestFlowFailsClosed checks that a store that does not answer refuses calls.
 func TestFlowFailsClosed(t *testing.T) {
 	w := newFlowWorld(t, FlowOptions{})

@@ -37,7 +37,7 @@ func newAgentHome(t *testing.T, kind, model string) agentHome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := fmt.Sprintf("[agent]\nmodel = \"p/%s\"\nfallback_model = \"p/spare\"\n[models.providers.p]\nkind = %q\nbase_url = %q\napi_key = \"key\"\n", model, kind, aimock(t, "aimock.mjs"))
+	settings := fmt.Sprintf("[flow]\nagent = \"off\"\n[agent]\nmodel = \"p/%s\"\nfallback_model = \"p/spare\"\n[models.providers.p]\nkind = %q\nbase_url = %q\napi_key = \"key\"\n", model, kind, aimock(t, "aimock.mjs"))
 	for path, text := range map[string]string{
 		filepath.Join(h.home, "drawbridge", "mcp.json"): string(rows), filepath.Join(h.home, "drawbridge", "drawbridge.toml"): settings,
 		filepath.Join(h.work, "a.txt"): "text of a\n",
