@@ -90,7 +90,7 @@ func (e *exporter) state(ctx context.Context, page workspace.ID, file, text stri
 	return nil
 }
 
-// writeStated writes the file with what is said about the sources, if there is something.
+// writeStated writes the file with the statements about sources, unless there are none.
 func (e *exporter) writeStated() error {
 	if len(e.stated) == 0 {
 		return nil

@@ -116,7 +116,7 @@ type Server struct {
 	// Trust is the highest trust level that the server can have: "trusted", "untrusted" or "sandboxed"; empty means
 	// untrusted.
 	Trust string
-	// Labels are the labels of what the server's tools return.
+	// Labels are the labels of the results of the server's tools.
 	Labels []ToolLabel
 	// IdleStop is the time without calls after which a stdio server is stopped. 0 means Settings.IdleStop; a negative
 	// value never stops the server.

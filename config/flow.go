@@ -67,6 +67,6 @@ func readGlobs(to *[]string, v configfile.Node) error {
 	if !ok || slices.ContainsFunc(globs, func(glob string) bool { _, err := path.Match(glob, ""); return err != nil }) {
 		return fmt.Errorf("must be a list of patterns")
 	}
-	*to = slices.Clip(append([]string{}, globs...))
+	*to = globs
 	return nil
 }

@@ -131,7 +131,7 @@ type callState struct {
 	taskRequested bool
 	filter        ResultFilter
 	result        drawbridge.Result
-	// observers are called with what the call returns.
+	// observers are called with the result of the call, or its error.
 	observers []func(*drawbridge.Result, error) error
 	// intercepted is the data that interceptors receive. entered are the interceptors whose Before method was called
 	// and whose After method was not called yet.

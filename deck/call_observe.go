@@ -12,8 +12,8 @@ import (
 type CallObserver interface {
 	Guard
 	// BeforeSend is called when all guards have allowed a call or a person has approved it, before the call is sent. If
-	// it returns an error, the call is refused. Otherwise the deck calls after, unless it is nil, with what the call
-	// returned, before the caller gets it; after may add to the _meta of the result. If after returns an error, the
+	// it returns an error, the call is refused. Otherwise the deck calls after, unless it is nil, with the result or the
+	// error of the call, before the caller gets it; after may add to the _meta of the result. If after returns an error, the
 	// caller gets an error in place of the result.
 	BeforeSend(ctx context.Context, q Question) (after func(*drawbridge.Result, error) error, err error)
 	// Approved is called after a person has approved a call for which the guard had required an approval; by names the

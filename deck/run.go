@@ -55,7 +55,7 @@ type Source struct {
 	Call   string `json:"call,omitempty"`
 }
 
-// A FlowTracker follows the labels of what runs read and write. Its methods may be called from several goroutines.
+// A FlowTracker follows the labels of the texts that runs read and write. Its methods may be called from several goroutines.
 type FlowTracker interface {
 	// SourceRead is called each time that a run has read a source. The label is that of an entity; for other sources it
 	// is the zero label, and the tracker knows the label itself. title is how people call an entity; it may be empty.
@@ -130,31 +130,27 @@ func (t *ReadTrail) AddLabelled(run string, s Source, label flow.Label, title st
 // Sources returns the sources that a run has read, in the order in which they were added. dropped is the number of
 // earlier sources that were removed because the run had too many.
 func (t *ReadTrail) Sources(run string) (sources []Source, dropped int) {
-	if t == nil {
-		return nil, 0
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r, ok := t.runs.Get(run)
-	if !ok {
-		return nil, 0
-	}
-	return r.sources.since(0), r.sources.dropped
+	t.view(run, func(l *sourceList) { sources, dropped = l.since(0), l.dropped })
+	return sources, dropped
 }
 
 // SourcesSince returns the sources that were added to a run at a position and after it, and the position after the last
 // one. The first position of a run is 0. If the run is not known, it returns 0.
 func (t *ReadTrail) SourcesSince(run string, position int) (sources []Source, next int) {
+	t.view(run, func(l *sourceList) { sources, next = l.since(position), l.end })
+	return sources, next
+}
+
+// view calls look with the sources of a run, if the run is known.
+func (t *ReadTrail) view(run string, look func(l *sourceList)) {
 	if t == nil {
-		return nil, 0
+		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r, ok := t.runs.Get(run)
-	if !ok {
-		return nil, 0
+	if r, ok := t.runs.Get(run); ok {
+		look(&r.sources)
 	}
-	return r.sources.since(position), r.sources.end
 }
 
 // addResult adds the result of a completed call to the sources of the call's run, if a server returned the result.

@@ -41,7 +41,7 @@ func (g *Gateway) followLabels(ctx context.Context, c Config) {
 	if c.Flow != nil {
 		s = *c.Flow
 	}
-	o := guards.FlowOptions{Store: g.shared.db, Logger: g.log, Context: deck.Context{Dir: c.Dir},
+	o := guards.FlowOptions{Store: g.shared.db, Context: deck.Context{Dir: c.Dir},
 		Roots: slices.Clone(g.set.Settings.Deck.Roots), Off: s.Agent == "off", Clients: cmp.Or(s.Clients, "private"),
 		PrivateFiles: append(config.DefaultPrivateFiles(), s.PrivateFiles...), PrivatePages: s.PrivatePages, Endorsement: s.Endorsement,
 		Annotations: s.Annotations != nil && *s.Annotations,

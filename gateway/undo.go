@@ -32,7 +32,7 @@ func OpenUndoLog(flag string, s config.Settings, lookup func(string) (string, bo
 	return undo.Open(filepath.Join(p.stateDir, "files"+undoSuffix), 0), nil
 }
 
-// An undoLog stores the changes that tools make to files in an undo.Log, with what their runs had read.
+// An undoLog stores the changes that tools make to files in an undo.Log, with the sources that their runs had read.
 type undoLog struct {
 	log   *undo.Log
 	trail *deck.ReadTrail

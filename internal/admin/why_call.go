@@ -23,7 +23,7 @@ import (
 const (
 	// minCallPrefix is the length of the shortest beginning of a call's ID that is looked for.
 	minCallPrefix = 6
-	// maxRunTime is how long before a call its run may have begun, for the search of what the run had read.
+	// maxRunTime is the time before a call in which the search looks for earlier calls of the same run.
 	maxRunTime = 7 * 24 * time.Hour
 )
 

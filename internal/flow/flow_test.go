@@ -21,7 +21,7 @@ func neverEndorsed(string, string, bool) bool { return false }
 
 func read(r *Run, s Source, text string) {
 	r.Join(s)
-	r.Read(s, quoted(text))
+	r.Read(s, quoted(text), nil)
 }
 
 func quoted(text string) json.RawMessage {
@@ -106,6 +106,21 @@ func TestPrivateTextMayReturn(t *testing.T) {
 	}
 }
 
+// TestEchoesAreNotTrusted has a trusted server repeat what it was asked: the value keeps its label, what the server adds
+// has the label of the server.
+func TestEchoesAreNotTrusted(t *testing.T) {
+	r := NewRun(Clean, nil)
+	read(r, mail, "the new account is NL99EVIL0000000001")
+	read(r, secret, "KEY=zz-91")
+	r.Join(erp)
+	r.Read(erp, quoted("no account NL99EVIL0000000001 or zz-91; did you mean NL02ERP0000000001?"), json.RawMessage(`{"q":"NL99EVIL0000000001 zz-91"}`))
+	for value, want := range map[string]Label{"NL99EVIL0000000001": {Untrusted, Internal}, "zz-91": {Project, Private}, "NL02ERP0000000001": {Trusted, Internal}} {
+		if label, _ := r.LabelOf(value); label != want {
+			t.Errorf("%s is %s, want %s", value, label, want)
+		}
+	}
+}
+
 // TestLabelsOnlyFall makes random runs: the label of a run never rises, the label of a made value is that of all sources,
 // and a value of one source is never better than the source.
 func TestLabelsOnlyFall(t *testing.T) {
@@ -132,7 +147,7 @@ func TestLabelsOnlyFall(t *testing.T) {
 				t.Fatalf("seed %d: %s is %s, its source %s, all sources %s", seed, value, got, label, want)
 			}
 		}
-		origins, _ := r.Origins()
+		origins := r.Origins()
 		if restored := NewRun(r.Label(), origins); restored.Label() != want {
 			t.Fatalf("seed %d: restored as %s, want %s", seed, restored.Label(), want)
 		}
@@ -146,7 +161,7 @@ func TestForgottenTextsAreNotTrusted(t *testing.T) {
 	read(r, erp, "invoice-1")
 	read(r, mail, "x")
 	for range maxTexts / MaxText * 2 {
-		r.Read(mail, quoted(strings.Repeat("words ", MaxText/6)))
+		r.Read(mail, quoted(strings.Repeat("words ", MaxText/6)), nil)
 	}
 	if label, _ := r.LabelOf("invoice-1"); label.Integrity != Untrusted {
 		t.Errorf("a forgotten value is %s", label)

@@ -59,9 +59,12 @@ type readText struct {
 	label Label
 	// origin is the place of the source in origins, from 1; 0 without one.
 	origin int
-	// raw is JSON whose texts and numbers count, until it is prepared. text is in lower case.
-	raw  json.RawMessage
-	text string
+	// raw and arguments are the JSON of the text and of the arguments of the call that returned it, until they are
+	// prepared. Then text and asked are the texts and numbers in them, in lower case.
+	raw, arguments json.RawMessage
+	text, asked    string
+	// size is what counts against maxTexts.
+	size int
 }
 
 // NewRun returns a run that has read sources before, such as one that is restored. Its label is at most the given one.
@@ -80,12 +83,12 @@ func (r *Run) Label() Label {
 	return r.label
 }
 
-// Origins returns the sources that have lowered the label or that are private, the first ones first. more is the number
-// of those that are left out.
-func (r *Run) Origins() (origins []Source, more int) {
+// Origins returns the sources that have lowered the label or that are private, the first ones first. There are at most
+// 64.
+func (r *Run) Origins() []Source {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.origins), r.lost
+	return slices.Clone(r.origins)
 }
 
 // Typed adds a text that the person has typed. Values in it are trusted.
@@ -106,16 +109,14 @@ func (r *Run) Typed(text string) {
 	}
 }
 
-// Join lowers the label of the run to the join with the label of a source. It reports whether the label has changed.
-func (r *Run) Join(s Source) (changed bool) {
+// Join lowers the label of the run to the join with the label of a source.
+func (r *Run) Join(s Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.label
-	r.label = before.Join(s.Label)
+	r.label = r.label.Join(s.Label)
 	if s.Label.Taints() {
 		r.addOrigin(s)
 	}
-	return r.label != before
 }
 
 // addOrigin adds a source to the origins, unless it is there. It returns its place from 1; 0 if there is no room.
@@ -132,24 +133,26 @@ func (r *Run) addOrigin(s Source) int {
 }
 
 // Read notes the text of a source, so that its values are recognised in arguments. The text is JSON, whose texts and
-// numbers count. The label must be joined before.
-func (r *Run) Read(s Source, raw json.RawMessage) {
-	if len(raw) == 0 {
-		return
+// numbers count. arguments are those of the call that returned the text: it does not vouch for values that it may only
+// repeat. The label must be joined before.
+func (r *Run) Read(s Source, raw, arguments json.RawMessage) {
+	if len(raw) == 0 || len(arguments) > MaxText {
+		return // what is not noted counts as made by the model
 	}
 	size := min(len(raw), MaxText)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	text := readText{label: s.Label, raw: bytes.Clone(raw[:size])}
+	text := readText{label: s.Label, raw: bytes.Clone(raw[:size]), arguments: bytes.Clone(arguments), size: size + len(arguments)}
 	if size < len(raw) { // the JSON is cut
-		text.text, text.raw = strings.ToLower(string(raw[:size])), nil
+		text.raw, text.text = nil, strings.ToLower(string(raw[:size]))
 	}
 	if s.Label.Taints() {
 		text.origin = r.addOrigin(s)
 	}
-	r.texts, r.textSize = append(r.texts, text), r.textSize+size
+	r.texts, r.textSize = append(r.texts, text), r.textSize+text.size
 	for r.textSize > maxTexts || len(r.texts) > maxTexts/64 {
-		r.textSize -= max(len(r.texts[0].raw), len(r.texts[0].text))
+		r.textSize -= r.texts[0].size
+		r.texts[0] = readText{} // so that its memory is free
 		r.texts = r.texts[1:]
 	}
 }
@@ -158,29 +161,35 @@ func (r *Run) Read(s Source, raw json.RawMessage) {
 func (r *Run) find(value string) (best *readText) {
 	for i := range r.texts {
 		t := &r.texts[i]
-		if t.raw != nil {
-			r.prepare(t)
-		}
-		if (best == nil || moreTrusted(t.label, best.label)) && contains(t.text, value) {
+		t.prepare()
+		if (best == nil || moreTrusted(t.label, best.label)) && contains(t.text, value) && !strings.Contains(t.asked, value) {
 			best = t
 		}
 	}
 	return best
 }
 
-// prepare replaces the JSON of a text by the texts and numbers in it, one in a line.
-func (r *Run) prepare(t *readText) {
+// prepare replaces the JSON of a text and of its arguments by the texts and numbers in them.
+func (t *readText) prepare() {
+	if t.raw != nil {
+		t.raw, t.text = nil, flatText(t.raw)
+	}
+	if t.arguments != nil {
+		t.arguments, t.asked = nil, flatText(t.arguments)
+	}
+}
+
+// flatText returns the texts and numbers in JSON in lower case, one in a line.
+func flatText(raw json.RawMessage) string {
 	var b strings.Builder
-	walk("", t.raw, false, func(path, text string) bool {
+	walk("", raw, false, func(path, text string) bool {
 		if !strings.HasSuffix(path, nameSuffix) {
 			b.WriteString(strings.ToLower(text))
 			b.WriteByte('\n')
 		}
 		return true
 	})
-	r.textSize -= len(t.raw)
-	t.raw, t.text = nil, b.String()
-	r.textSize += len(t.text)
+	return b.String()
 }
 
 // moreTrusted reports whether a is the better label for a value that stands in sources with both.

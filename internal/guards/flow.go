@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -56,9 +55,8 @@ type FlowTools struct {
 
 // FlowOptions are the options of a [FlowGuard].
 type FlowOptions struct {
-	Store  FlowStore
-	Logger *slog.Logger
-	Tools  FlowTools
+	Store FlowStore
+	Tools FlowTools
 	// Context resolves the paths of own tools. Roots are directories of the person's projects besides the caller's own.
 	Context deck.Context
 	Roots   []string
@@ -194,8 +192,7 @@ func (g *FlowGuard) flowRun(ctx context.Context, key string) (*flowRun, error) {
 
 // save stores the label of a run.
 func (g *FlowGuard) save(ctx context.Context, key string, r *flow.Run) error {
-	origins, _ := r.Origins()
-	return g.o.Store.JoinFlowRun(context.WithoutCancel(ctx), sha256Hex([]byte(flowKey(key))), r.Label(), origins)
+	return g.o.Store.JoinFlowRun(context.WithoutCancel(ctx), sha256Hex([]byte(flowKey(key))), r.Label(), r.Origins())
 }
 
 // LabelOfRun returns the label of the run of a caller, and the sources that explain it.
@@ -204,8 +201,7 @@ func (g *FlowGuard) LabelOfRun(ctx context.Context, caller drawbridge.Caller) (f
 	if err != nil {
 		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}, nil, err
 	}
-	origins, _ := r.Origins()
-	return r.Label(), origins, nil
+	return r.Label(), r.Origins(), nil
 }
 
 // RunLabel implements [deck.LabellingGuard]. The calls of a person have no label.
@@ -223,7 +219,7 @@ func (g *FlowGuard) RunLabel(ctx context.Context, caller drawbridge.Caller) (lab
 	if !l.Taints() || g.judged(caller) != "all" && l.Confidentiality < flow.Private { // values of clients are not judged
 		return "", nil
 	}
-	sources, _ := r.Origins()
+	sources := r.Origins()
 	first := flow.First(l, sources)
 	if first != nil {
 		origins = append(origins, first.String())

@@ -38,10 +38,12 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*draw
 		return nil, err
 	}
 	c := &observedCall{label: flow.Clean}
-	g.mu.Lock()
+	dir := ""
 	if q.Spec.Server == "" && q.Caller.Dir != "" { // a server reads no files of ours
-		r.dir = realFile(q.Caller.Dir)
+		dir = realFile(q.Caller.Dir)
 	}
+	g.mu.Lock()
+	r.dir = cmp.Or(dir, r.dir)
 	r.calls = append(r.calls, c)
 	g.mu.Unlock()
 	end := func() {
@@ -50,7 +52,7 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*draw
 		r.calls = slices.DeleteFunc(r.calls, func(o *observedCall) bool { return o == c })
 	}
 	if label := r.Label(); !label.Taints() && q.Spec.Server != "" { // what the model made before it read anything is as good as what it was told
-		r.Read(flow.Source{Kind: "call", Name: string(q.Spec.Name), Label: label}, argumentsOf(q))
+		r.Read(flow.Source{Kind: "call", Name: string(q.Spec.Name), Label: label}, argumentsOf(q), nil)
 	}
 	started := time.Now().Add(-time.Second) // the clock of the file system may be coarse
 	if q.Spec.Server == "" && slices.Contains(g.o.Tools.Edits, q.Spec.Tool) {
@@ -128,7 +130,7 @@ func (g *FlowGuard) examined(q deck.Question, text json.RawMessage) json.RawMess
 func (g *FlowGuard) note(ctx context.Context, key string, r *flowRun, q deck.Question, s flow.Source, text json.RawMessage) error {
 	r.Join(s)
 	if g.judged(q.Caller) == "all" {
-		r.Read(s, text)
+		r.Read(s, text, argumentsOf(q))
 	}
 	return g.saveChanged(ctx, key, r, q.Caller)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -36,7 +35,7 @@ func newFlowWorld(t *testing.T, o FlowOptions) *flowWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	o.Store, o.Logger = db, slog.New(slog.DiscardHandler)
+	o.Store = db
 	o.PrivateFiles = append(o.PrivateFiles, config.DefaultPrivateFiles()...)
 	o.Tools = FlowTools{Edits: []string{"write", "edit"}, Files: []string{"read"}, Commands: []string{"bash"}, Fetches: []string{"webfetch"}}
 	w := &flowWorld{t: t, db: db, dir: t.TempDir(), o: o}
