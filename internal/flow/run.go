@@ -56,9 +56,7 @@ type Run struct {
 
 // A readText is a text that a run has read. It is prepared when it is searched for the first time.
 type readText struct {
-	label Label
-	// origin is the place of the source in origins, from 1; 0 without one.
-	origin int
+	source Source
 	// raw and arguments are the JSON of the text and of the arguments of the call that returned it, until they are
 	// prepared. Then text and asked are the texts and numbers in them, in lower case.
 	raw, arguments json.RawMessage
@@ -113,23 +111,22 @@ func (r *Run) Typed(text string) {
 func (r *Run) Join(s Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.label = r.label.Join(s.Label)
-	if s.Label.Taints() {
+	before := r.label
+	r.label = before.Join(s.Label)
+	if r.label != before && s.Label.Taints() || s.Label.Integrity == Untrusted || s.Label.Confidentiality == Private {
 		r.addOrigin(s)
 	}
 }
 
-// addOrigin adds a source to the origins, unless it is there. It returns its place from 1; 0 if there is no room.
-func (r *Run) addOrigin(s Source) int {
-	if i := slices.Index(r.origins, s); i >= 0 {
-		return i + 1
-	}
-	if len(r.origins) == maxOrigins {
+// addOrigin adds a source to the origins, unless it is there.
+func (r *Run) addOrigin(s Source) {
+	switch {
+	case slices.Contains(r.origins, s):
+	case len(r.origins) == maxOrigins:
 		r.lost++
-		return 0
+	default:
+		r.origins = append(r.origins, s)
 	}
-	r.origins = append(r.origins, s)
-	return len(r.origins)
 }
 
 // Read notes the text of a source, so that its values are recognised in arguments. The text is JSON, whose texts and
@@ -142,12 +139,9 @@ func (r *Run) Read(s Source, raw, arguments json.RawMessage) {
 	size := min(len(raw), MaxText)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	text := readText{label: s.Label, raw: bytes.Clone(raw[:size]), arguments: bytes.Clone(arguments), size: size + len(arguments)}
+	text := readText{source: s, raw: bytes.Clone(raw[:size]), arguments: bytes.Clone(arguments), size: size + len(arguments)}
 	if size < len(raw) { // the JSON is cut
 		text.raw, text.text = nil, strings.ToLower(string(raw[:size]))
-	}
-	if s.Label.Taints() {
-		text.origin = r.addOrigin(s)
 	}
 	r.texts, r.textSize = append(r.texts, text), r.textSize+text.size
 	for r.textSize > maxTexts || len(r.texts) > maxTexts/64 {
@@ -162,7 +156,7 @@ func (r *Run) find(value string) (best *readText) {
 	for i := range r.texts {
 		t := &r.texts[i]
 		t.prepare()
-		if (best == nil || moreTrusted(t.label, best.label)) && contains(t.text, value) && !strings.Contains(t.asked, value) {
+		if (best == nil || moreTrusted(t.source.Label, best.source.Label)) && contains(t.text, value) && !strings.Contains(t.asked, value) {
 			best = t
 		}
 	}
@@ -272,10 +266,11 @@ func (r *Run) LabelOf(value string) (label Label, origin *Source) {
 		return Clean, nil
 	}
 	if t := r.find(wanted); t != nil {
-		if t.origin > 0 {
-			return t.label, &r.origins[t.origin-1]
+		if !t.source.Label.Taints() {
+			return t.source.Label, nil
 		}
-		return t.label, nil
+		source := t.source
+		return source.Label, &source
 	}
 	return r.label, r.originOfParts(wanted)
 }
@@ -296,8 +291,9 @@ func (r *Run) originOfParts(value string) *Source {
 		if word = strings.Trim(word, `.,:;!?"'()`); len(word) < 4 {
 			continue
 		}
-		if t := r.find(word); t != nil && t.origin > 0 && t.label.Integrity <= r.origins[lowest].Label.Integrity {
-			return &r.origins[t.origin-1]
+		if t := r.find(word); t != nil && lowest >= 0 && t.source.Label.Integrity <= r.origins[lowest].Label.Integrity && t.source.Label.Taints() {
+			source := t.source
+			return &source
 		}
 	}
 	if lowest < 0 {
