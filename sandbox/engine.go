@@ -15,7 +15,8 @@ type Engine struct {
 	Name, Version string
 	// Caution is a reason not to use the engine, which "drawbridge doctor" prints; empty if there is none.
 	Caution string
-	// Open compiles the interpreter, or loads its compiled code. It is called once, in a worker that is not confined yet.
+	// Open compiles the interpreter, or loads its compiled code. It is called once, in a worker that is not confined
+	// yet.
 	Open func(ctx context.Context, setup EngineSetup, imports ImportFunc) (Instances, error)
 }
 
@@ -26,8 +27,8 @@ func (e *Engine) String() string { return strings.TrimSpace(e.Name + " " + e.Ver
 type EngineSetup struct {
 	// Code is the interpreter, a WebAssembly module without data. Image is the content of its memory after start-up.
 	Code, Image string
-	// Compiled is the directory of the compiled code. It is empty in the first worker, which writes its files. For a later
-	// worker the program has compared them with their SHA-256 sums.
+	// Compiled is the directory of the compiled code. It is empty in the first worker, which writes its files. For a
+	// later worker the program has compared them with their SHA-256 sums.
 	Compiled string
 	// Memory is the maximum size of an interpreter's memory in bytes.
 	Memory int64
@@ -36,12 +37,12 @@ type EngineSetup struct {
 // An ImportFunc returns the function that the interpreter imports from a module by a name.
 type ImportFunc func(module, name string) (HostFunction, error)
 
-// A HostFunction is a function that the interpreter calls. memory is the whole memory of the instance. An error ends the
-// instance. A function without a result returns 0.
+// A HostFunction is a function that the interpreter calls. memory is the whole memory of the instance. An error ends
+// the instance. A function without a result returns 0.
 type HostFunction func(memory []byte, args []uint64) (result uint64, err error)
 
-// Instances are the instances of the interpreter, of which one exists at a time. One goroutine calls the methods. All but
-// the first instance are made and run in a confined process: they may not open files or make code executable.
+// Instances are the instances of the interpreter, of which one exists at a time. One goroutine calls the methods. All
+// but the first instance are made and run in a confined process: they may not open files or make code executable.
 type Instances interface {
 	// Prepare makes an instance whose memory has the content of the image.
 	Prepare(ctx context.Context) error

@@ -23,12 +23,12 @@ const (
 	seedSize = 32
 )
 
-// A Journal keeps the entries of a run, so that the run can be repeated from its start if the program ends while a person
-// is asked: see [Script.Entries].
+// A Journal keeps the entries of a run, so that the run can be repeated from its start if the program ends while a
+// person is asked: see [Script.Entries].
 type Journal interface {
-	// Append adds entries. They must be durable when it returns. The first call has all entries from the start of the run.
-	// It is made when the run waits for a person; a run that never waits has no entries. After an error of the first call
-	// the run goes on without a journal; after an error of a later call the run makes no more calls.
+	// Append adds entries. They must be durable when it returns. The first call has all entries from the start of the
+	// run. It is made when the run waits for a person; a run that never waits has no entries. After an error of the
+	// first call the run goes on without a journal; after an error of a later call the run makes no more calls.
 	Append(ctx context.Context, entries ...[]byte) error
 }
 
@@ -86,8 +86,8 @@ type recorder struct {
 	clock []byte
 
 	mu sync.Mutex
-	// live reports that the journal has all entries, and gets each new one. kept are the entries before that, and size is
-	// the size of their replies.
+	// live reports that the journal has all entries, and gets each new one. kept are the entries before that, and size
+	// is the size of their replies.
 	live bool
 	kept []journalEntry
 	size int
@@ -207,7 +207,8 @@ func (r *recorder) write(ctx context.Context) error {
 	return nil
 }
 
-// begin writes all entries to the journal, and has each later one written at once. It is called before a person is asked.
+// begin writes all entries to the journal, and has each later one written at once. It is called before a person is
+// asked.
 func (r *recorder) begin(ctx context.Context) {
 	if r == nil {
 		return

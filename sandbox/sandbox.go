@@ -34,16 +34,16 @@ var ErrNoWorkers = errors.New("sandbox: main must call sandbox.RunWorker first, 
 
 // Options are the options of a [Sandbox]. The zero value works.
 type Options struct {
-	// Dir is the directory for the unpacked interpreter and its compiled code, about 50 MB. It gets the mode 0700, because
-	// its files are run as code. Empty means a directory "drawbridge/python" in the user's cache directory.
+	// Dir is the directory for the unpacked interpreter and its compiled code, about 50 MB. It gets the mode 0700,
+	// because its files are run as code. Empty means a directory "drawbridge/python" in the user's cache directory.
 	Dir string
 	// Workers is how many scripts run at the same time; the default is the number of processors, and at least 2.
 	Workers int
 	// IdleTimeout is how long a worker without work is kept; the default is two minutes.
 	IdleTimeout time.Duration
-	// InProcess has the scripts run in this process, in place of worker processes: then main need not call [RunWorker]. The
-	// engine is wazero, compiled so that a time limit, and a context that ends, also end a loop in C code. Hosts, journals
-	// and limits are as with workers.
+	// InProcess has the scripts run in this process, in place of worker processes: then main need not call [RunWorker].
+	// The engine is wazero, compiled so that a time limit, and a context that ends, also end a loop in C code. Hosts,
+	// journals and limits are as with workers.
 	//
 	// It promises less than a worker process:
 	//
@@ -59,8 +59,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Sandbox runs scripts in worker processes, or in this process, see [Options.InProcess]. It starts the first one for the first script. It is safe for concurrent
-// use.
+// A Sandbox runs scripts in worker processes, or in this process, see [Options.InProcess]. It starts the first one for
+// the first script. It is safe for concurrent use.
 type Sandbox struct {
 	options Options
 	engine  *Engine
@@ -117,8 +117,8 @@ func Open(ctx context.Context, options Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// Run runs a script in a Sandbox of its own: for a program that runs one. main must call [RunWorker] first; [RunWith] and
-// [Options.InProcess] do without.
+// Run runs a script in a Sandbox of its own: for a program that runs one. main must call [RunWorker] first; [RunWith]
+// and [Options.InProcess] do without.
 func Run(ctx context.Context, script Script, host Host) (Outcome, error) {
 	return RunWith(ctx, Options{}, script, host)
 }
@@ -133,8 +133,8 @@ func RunWith(ctx context.Context, options Options, script Script, host Host) (Ou
 	return s.Run(ctx, script, host)
 }
 
-// Run runs a script. An exception of the script, and a limit that it met, are in the Outcome. The error is for runs that
-// could not take place, and for a ctx that ended. Inner calls end with the run.
+// Run runs a script. An exception of the script, and a limit that it met, are in the Outcome. The error is for runs
+// that could not take place, and for a ctx that ended. Inner calls end with the run.
 func (s *Sandbox) Run(ctx context.Context, script Script, host Host) (Outcome, error) {
 	limits := script.Limits.WithDefaults()
 	if limits.Memory > maxMemory {

@@ -15,15 +15,15 @@ type Script struct {
 	Arguments json.RawMessage
 	// Owner identifies the rights and the private data with which the script runs. A worker process serves one owner.
 	Owner string
-	// OnFirstStart is called if the script must wait for seconds because the interpreter is unpacked and compiled, once on
-	// a machine. It must not block; nil calls nothing.
+	// OnFirstStart is called if the script must wait for seconds because the interpreter is unpacked and compiled, once
+	// on a machine. It must not block; nil calls nothing.
 	OnFirstStart func()
 	// Journal keeps what is needed to repeat the run if the program ends while a person is asked; nil keeps nothing.
 	Journal Journal
-	// Entries are the entries that the Journal has from an interrupted run. With them the script is repeated: what it did
-	// before is answered from the entries, with the same clock and the same random numbers, and what was sent is not sent
-	// again. Code, Arguments and Limits must be the same. A script that takes another way than before is ended. nil is a
-	// first run.
+	// Entries are the entries that the Journal has from an interrupted run. With them the script is repeated: what it
+	// did before is answered from the entries, with the same clock and the same random numbers, and what was sent is
+	// not sent again. Code, Arguments and Limits must be the same. A script that takes another way than before is
+	// ended. nil is a first run.
 	Entries [][]byte
 	// Limits are the limits of this run; a zero member means the default.
 	Limits Limits
@@ -34,7 +34,8 @@ type Limits struct {
 	// Time is how long the script may run, with its calls; the time in which [Reply.Pending] calls wait for a person is
 	// not counted. The default is 30 seconds.
 	Time time.Duration
-	// Memory is the maximum size of the memory of the interpreter in bytes; the interpreter itself uses 23 MiB. The default is 256 MiB.
+	// Memory is the maximum size of the memory of the interpreter in bytes; the interpreter itself uses 23 MiB. The
+	// default is 256 MiB.
 	Memory int64
 	// Output is the maximum number of bytes that are kept of the standard output, and of the standard error. The
 	// default is 256 KiB. A script that writes 16 times as much is ended.
@@ -72,8 +73,9 @@ type Outcome struct {
 	Exit *int `json:"exit,omitempty"`
 	// Error is the exception that ended the script, or nil.
 	Error *ScriptError `json:"error,omitempty"`
-	// Limit is the limit that ended the run: "time", "memory", "output", "calls"; "crash", if the interpreter ended without
-	// a result; or "journal", if the run could not be recorded or repeated. It is empty for a run that ended by itself.
+	// Limit is the limit that ended the run: "time", "memory", "output", "calls"; "crash", if the interpreter ended
+	// without a result; or "journal", if the run could not be recorded or repeated. It is empty for a run that ended by
+	// itself.
 	Limit string `json:"limit,omitempty"`
 	// Calls is the number of calls of tools that the script made.
 	Calls int `json:"calls"`
@@ -107,7 +109,8 @@ func (f HostFunc) Call(ctx context.Context, call ToolCall) Reply { return f(ctx,
 
 // A ToolCall is a call of a tool by a script.
 type ToolCall struct {
-	// Name is the name in the script: "github__create_issue", or "github.create_issue" for an attribute of an attribute.
+	// Name is the name in the script: "github__create_issue", or "github.create_issue" for an attribute of an
+	// attribute.
 	Name string `json:"name"`
 	// Arguments is a JSON object.
 	Arguments json.RawMessage `json:"arguments"`
@@ -139,8 +142,8 @@ func (e *CallError) Error() string { return e.Message }
 // A Collector is a [Host] whose calls may wait for a person.
 type Collector interface {
 	Host
-	// Flush has a person asked about the pending calls with these ids, sends those that are allowed with [Batch.Send], and
-	// returns the replies in the order of the ids.
+	// Flush has a person asked about the pending calls with these ids, sends those that are allowed with [Batch.Send],
+	// and returns the replies in the order of the ids.
 	Flush(ctx context.Context, ids []string, batch Batch) []Reply
 }
 
@@ -148,8 +151,8 @@ type Collector interface {
 type Batch interface {
 	// Pause stops the clock of the run until resume is called, for the time in which a person is asked.
 	Pause() (resume func())
-	// Send calls send, which sends the call with this id, and returns its reply. It has both recorded in the [Journal] of
-	// the run. If the call cannot be recorded, send is not called.
+	// Send calls send, which sends the call with this id, and returns its reply. It has both recorded in the [Journal]
+	// of the run. If the call cannot be recorded, send is not called.
 	Send(ctx context.Context, id string, send func() Reply) Reply
 }
 
@@ -165,8 +168,8 @@ type Directory interface {
 	Host
 	// Search returns an object {"tools": [{"name", "summary"}, ...]}.
 	Search(ctx context.Context, query string, limit int) (json.RawMessage, error)
-	// Describe returns an object with "name", "description", "input_schema" and "output_schema". If the output schema was
-	// learned from results, "output_schema_learned_from" is their number.
+	// Describe returns an object with "name", "description", "input_schema" and "output_schema". If the output schema
+	// was learned from results, "output_schema_learned_from" is their number.
 	Describe(ctx context.Context, name string) (json.RawMessage, error)
 	// Names returns the names of all tools that the script may call.
 	Names(ctx context.Context) ([]string, error)

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// An open frame has room behind its content. Completing the frame replaces the last byte of the content by a tail, which
-// is written into the room. So a record whose end becomes known later is one frame, and its later part needs no new space.
+// An open frame has room behind its content. Completing the frame replaces the last byte of the content by a tail,
+// which is written into the room. So a record whose end becomes known later is one frame, and its later part needs no
+// new space.
 //
-// The bytes after the header are the content, Room zeros, a copy of the content's last byte, the CRC-32C of the completed
-// content (four bytes), and the length of the tail (one byte). The length is written last. While it is 0, the frame is
-// not complete: its content is the original one, whatever the room contains.
+// The bytes after the header are the content, Room zeros, a copy of the content's last byte, the CRC-32C of the
+// completed content (four bytes), and the length of the tail (one byte). The length is written last. While it is 0, the
+// frame is not complete: its content is the original one, whatever the room contains.
 
 const (
 	// Room is the number of bytes of room in an open frame. A tail has at most Room+1 bytes.
@@ -25,8 +26,8 @@ const (
 
 // A Slot is the place of an open frame, for [Log.Complete].
 type Slot struct {
-	// File is the number of the log's file, and At the position of the frame in it. Length is the length of the content,
-	// and Sum the CRC-32C of the content without its last byte.
+	// File is the number of the log's file, and At the position of the frame in it. Length is the length of the
+	// content, and Sum the CRC-32C of the content without its last byte.
 	File, Length int
 	At           int64
 	Sum          uint32
@@ -66,8 +67,8 @@ func (s *Log) AppendOpen(frame []byte) (Slot, error) {
 }
 
 // Complete replaces the last byte of an open frame's content by tail. It returns false if that is no longer possible:
-// PendingFiles has returned the frame, its file is closed, or the tail is too long. The frame is then unchanged, and the
-// caller appends another frame. If Complete returns an error, the frame is unchanged too.
+// PendingFiles has returned the frame, its file is closed, or the tail is too long. The frame is then unchanged, and
+// the caller appends another frame. If Complete returns an error, the frame is unchanged too.
 func (s *Log) Complete(slot Slot, tail []byte) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

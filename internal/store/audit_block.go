@@ -18,8 +18,13 @@ import (
 // in the form blockZstd, the number of records, the records, and a check of each record: the first bytes of its hash in
 // the chain. Of the last record, the row has the whole hash.
 //
-// A record is a byte with flags, the difference of its time to that of the record before in milliseconds, its kind and its
-// key, if they are not derived from the body, and the body. Numbers are varints. Texts follow their length.
+// A block with few records of calls that failed has them in a part of its own, so that they are found without unpacking
+// the others. The body of such a block, in the form blockSplit, has the number of these records, their positions in the
+// block, each as the difference to the one before, the length of their part, and both parts. A part has the form of a
+// body.
+//
+// A record is a byte with flags, the difference of its time to that of the record before in milliseconds, its kind and
+// its key, if they are not derived from the body, and the body. Numbers are varints. Texts follow their length.
 
 const (
 	// blockRecords and blockBytes limit the records of a block, and the sum of their sizes. A single record may be
@@ -29,9 +34,12 @@ const (
 	maxBlock = 64 << 20
 	// checkLen is the length of a record's check.
 	checkLen = 8
-	// blockPlain and blockZstd are the forms of a block's body. A small block is not compressed.
-	blockPlain, blockZstd = 1, 2
-	minCompressed         = 512
+	// blockPlain, blockZstd and blockSplit are the forms of a block's body. A small block is not compressed.
+	blockPlain, blockZstd, blockSplit = 1, 2, 3
+	minCompressed                     = 512
+	// A block is split if it has at least minSplit records, and at most one in splitShare belongs to a call that
+	// failed.
+	minSplit, splitShare = 64, 8
 	// keyInBody is the flag of a record whose body begins with its key and its kind.
 	keyInBody = 1
 )
@@ -49,8 +57,71 @@ type blockCodec struct {
 
 // encode returns the body of a block. Only At, Kind, Key, Body and Hash of the records are used.
 func (c *blockCodec) encode(records []ledger.Record) ([]byte, error) {
+	return c.encodeSplit(records, failedIn(records))
+}
+
+// failedIn returns the positions of the records that belong to calls that failed, in order, or nil if the block is not
+// split.
+func failedIn(records []ledger.Record) (positions []int) {
+	if len(records) < minSplit {
+		return nil
+	}
+	var keys map[string]bool
+	for i := range records {
+		if mayHaveFailed([]byte(records[i].Kind), records[i].Body) {
+			if keys == nil {
+				keys = map[string]bool{}
+			}
+			keys[records[i].Key] = true
+		}
+	}
+	if len(keys) == 0 || len(keys) > len(records)/splitShare {
+		return nil
+	}
+	for i := range records {
+		if keys[records[i].Key] {
+			positions = append(positions, i)
+		}
+	}
+	if len(positions) > len(records)/splitShare {
+		return nil
+	}
+	return positions
+}
+
+// mayHaveFailed reports whether a record is that of a call that failed, or without an outcome.
+func mayHaveFailed(kind, body []byte) bool {
+	switch audit.RecordKind(kind) {
+	case audit.Done, audit.Anchor, audit.Note, audit.Shield:
+		return false
+	}
+	return !audit.EndsOK(body)
+}
+
+// encodeSplit is like encode. The records at the positions become a part of their own.
+func (c *blockCodec) encodeSplit(records []ledger.Record, positions []int) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(positions) == 0 {
+		return c.encodePart(nil, records)
+	}
+	var parts [2][]ledger.Record // of calls that failed, and the others
+	head, next := binary.AppendUvarint([]byte{blockSplit}, uint64(len(positions))), 0
+	for _, i := range positions {
+		head = binary.AppendUvarint(head, uint64(i-next))
+		parts[0], parts[1] = append(parts[0], records[i]), append(parts[1], records[next:i]...)
+		next = i + 1
+	}
+	parts[1] = append(parts[1], records[next:]...)
+	failed, err := c.encodePart(nil, parts[0])
+	if err != nil {
+		return nil, err
+	}
+	return c.encodePart(append(binary.AppendUvarint(head, uint64(len(failed))), failed...), parts[1])
+}
+
+// encodePart appends the encoding of records to b.
+func (c *blockCodec) encodePart(to []byte, records []ledger.Record) ([]byte, error) {
 	b := binary.AppendUvarint(append(c.plain[:0], blockPlain), uint64(len(records)))
 	before := int64(0)
 	for i := range records {
@@ -76,7 +147,7 @@ func (c *blockCodec) encode(records []ledger.Record) ([]byte, error) {
 		c.plain = nil
 	}
 	if len(b) < minCompressed {
-		return slices.Clone(b), nil
+		return append(to, b...), nil
 	}
 	if c.encoder == nil {
 		var err error
@@ -85,10 +156,11 @@ func (c *blockCodec) encode(records []ledger.Record) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return c.encoder.EncodeAll(b[1:], []byte{blockZstd}), nil
+	return c.encoder.EncodeAll(b[1:], append(to, blockZstd)), nil
 }
 
-// headOf returns the kind and the key with which a record's body begins, in the form in which package audit encodes them.
+// headOf returns the kind and the key with which a record's body begins, in the form in which package audit encodes
+// them.
 func headOf(body []byte) (kind, key []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"id":"`))
 	if !ok {
@@ -111,38 +183,102 @@ type blockRecord struct {
 
 // A blockBuffer is memory that decoding uses again.
 type blockBuffer struct {
-	plain   []byte
-	records []blockRecord
+	plain   [2][]byte
+	records [2][]blockRecord
+	all     []blockRecord
 }
 
 // decode decodes the body of a block. The error is errBlock.
 func (c *blockCodec) decode(body []byte) ([]blockRecord, error) {
-	return c.decodeInto(new(blockBuffer), body)
+	return c.decodeInto(new(blockBuffer), body, false)
 }
 
-// decodeInto is like decode. The records are valid until the next call with the same buffer.
-func (c *blockCodec) decodeInto(to *blockBuffer, body []byte) ([]blockRecord, error) {
-	if len(body) == 0 {
+// decodeInto is like decode. If failed is set, it may leave out records of calls that did not fail. The records are
+// valid until the next call with the same buffer.
+func (c *blockCodec) decodeInto(to *blockBuffer, body []byte, failed bool) ([]blockRecord, error) {
+	s, err := parseSplit(body)
+	if err != nil {
+		return nil, err
+	}
+	if s.positions == nil {
+		return c.decodePart(to, 0, body)
+	}
+	apart, err := c.decodePart(to, 0, s.failed)
+	if err != nil || len(apart) != len(s.positions) {
 		return nil, errBlock
 	}
-	b := body[1:]
-	switch body[0] {
+	if failed {
+		return apart, nil
+	}
+	others, err := c.decodePart(to, 1, s.others)
+	if err != nil || s.positions[len(s.positions)-1] >= len(apart)+len(others) {
+		return nil, errBlock
+	}
+	all := to.all[:0]
+	for i, at := range s.positions {
+		n := at - len(all)
+		all, others = append(append(all, others[:n]...), apart[i]), others[n:]
+	}
+	to.all = append(all, others...)
+	return to.all, nil
+}
+
+// A splitBody is the body of a block with records of calls that failed in a part of their own.
+type splitBody struct {
+	positions      []int // in order; nil if the block is not split
+	failed, others []byte
+}
+
+// parseSplit returns the parts of a block's body.
+func parseSplit(body []byte) (s splitBody, err error) {
+	if len(body) == 0 || body[0] != blockSplit {
+		return s, nil
+	}
+	p := blockParser{b: body[1:]}
+	n := p.number()
+	if n == 0 || n > uint64(len(p.b)) {
+		return s, errBlock
+	}
+	next := uint64(0)
+	for range n {
+		next += p.number()
+		if p.failed || next > maxBlock {
+			return s, errBlock
+		}
+		s.positions = append(s.positions, int(next))
+		next++
+	}
+	s.failed = p.take(p.number())
+	s.others = p.b
+	if p.failed {
+		return s, errBlock
+	}
+	return s, nil
+}
+
+// decodePart decodes a part of a block, with the memory that a buffer has for it.
+func (c *blockCodec) decodePart(to *blockBuffer, part int, b []byte) ([]blockRecord, error) {
+	if len(b) == 0 {
+		return nil, errBlock
+	}
+	form, b := b[0], b[1:]
+	switch form {
 	case blockPlain:
 	case blockZstd:
 		d, err := c.zstdDecoder()
 		if err != nil {
 			return nil, err
 		}
-		if to.plain, err = d.DecodeAll(b, to.plain[:0]); err != nil {
+		if to.plain[part], err = d.DecodeAll(b, to.plain[part][:0]); err != nil {
 			return nil, errBlock
 		}
-		b = to.plain
+		b = to.plain[part]
 	default:
 		return nil, errBlock
 	}
 	var err error
-	to.records, err = parseBlock(to.records, b)
-	return to.records, err
+	to.records[part], err = parseBlock(to.records[part], b)
+	return to.records[part], err
 }
 
 // auditDecoders is how many blocks are unpacked at the same time.
@@ -260,7 +396,8 @@ type blockIndex struct {
 	low, high string
 	// servers and callers are the JSON of the distinct servers, and of the distinct principals and clients.
 	servers, callers []byte
-	// late are the keys outside the range from low to high: of calls that began in an earlier block, and of other records.
+	// late are the keys outside the range from low to high: of calls that began in an earlier block, and of other
+	// records.
 	late []string
 }
 

@@ -38,6 +38,14 @@ func FuzzBlock(f *testing.F) {
 			f.Add(body)
 		}
 	}))
+	many := make([]ledger.Record, 100)
+	for i := range many {
+		many[i] = ledger.Record{At: time.UnixMilli(int64(i)), Kind: "call", Key: fmt.Sprint(i), Body: []byte(`{"outcome":"ok"}`)}
+	}
+	many[7].Body, many[99].Body = []byte(`{"outcome":"fault"}`), []byte(`{}`)
+	body, err := store.EncodeBlock(many)
+	check(f, err)
+	f.Add(body)
 	f.Add([]byte{1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -167,7 +175,7 @@ func TestCompleteWhileRecordsAreStored(t *testing.T) {
 }
 
 // randomAudit stores calls of several servers and callers: some fail, some stay open, some end after their record was
-// stored, some are sent to two servers.
+// stored, some are sent to two servers. In the second half, blocks are large and few calls fail.
 func randomAudit(t *testing.T, location string, calls int) *store.DB {
 	t.Helper()
 	db, random := open(t, location), rand.New(rand.NewPCG(1, 2))
@@ -175,8 +183,12 @@ func randomAudit(t *testing.T, location string, calls int) *store.DB {
 	outcomes := []audit.Outcome{audit.OK, audit.OK, audit.OK, audit.OK, audit.IsError, audit.Fault, audit.Task, ""}
 	var later []func()
 	for n := range calls {
+		outcome, large := outcomes[random.IntN(len(outcomes))], n > calls/2
+		if large && random.IntN(12) > 0 {
+			outcome = audit.OK
+		}
 		call, done := aCall(time.Now().Add(time.Duration(n-2*calls)*time.Millisecond), fmt.Sprint("server-", random.IntN(9)),
-			fmt.Sprint("caller-", random.IntN(9)), outcomes[random.IntN(len(outcomes))])
+			fmt.Sprint("caller-", random.IntN(9)), outcome)
 		if random.IntN(20) == 0 {
 			call.ID = fmt.Sprint("odd-", n) // an ID of another form
 			done.ID = call.ID
@@ -187,7 +199,7 @@ func randomAudit(t *testing.T, location string, calls int) *store.DB {
 			if done.Outcome == "" {
 				return
 			}
-			if random.IntN(5) == 0 {
+			if random.IntN(5) == 0 && (!large || random.IntN(10) == 0) {
 				call.Server, call.Card = "second", "second__x"
 				slot, err = a.RecordOpen(call)
 				check(t, err)
@@ -199,7 +211,7 @@ func randomAudit(t *testing.T, location string, calls int) *store.DB {
 		} else {
 			finish()
 		}
-		if n%37 == 0 {
+		if n%37 == 0 && (!large || n%10 == 0) {
 			check(t, a.Drain(t.Context()))
 		}
 		for len(later) > 0 && n%53 == 0 {
@@ -220,6 +232,9 @@ func TestFindAuditIsAScan(t *testing.T) {
 		db := randomAudit(t, location, 1500)
 		if _, err := db.VerifyAudit(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		if n := db.SplitBlocks(t.Context()); n == 0 {
+			t.Error("no block has the calls that failed in a part of their own")
 		}
 		all := audit.MergeOutcomes(recordsOf(t, db))
 		for _, f := range []store.AuditFilter{
@@ -347,8 +362,8 @@ func oldRecords(calls int, from time.Time) (all []ledger.Record) {
 	return all
 }
 
-// TestOldRecordsArePacked has a store with the records of an earlier release, which are packed while others are written:
-// at each moment all records are there, in their order and with their hashes.
+// TestOldRecordsArePacked has a store with the records of an earlier release, which are packed while others are
+// written: at each moment all records are there, in their order and with their hashes.
 func TestOldRecordsArePacked(t *testing.T) {
 	onEach(t, func(t *testing.T, location string) {
 		db := open(t, location)

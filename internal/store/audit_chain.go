@@ -16,16 +16,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// The audit has one hash chain for each process that writes at the same time. Nearly always that is one, [AuditStream]. In
-// SQLite only one process writes at a time. In Postgres, a process that finds all chains locked begins another one, so that
-// no process waits for another. A chain that is free is used by any process. Each chain names the last records of the
-// others in records of the kind audit.Anchor: whoever cuts off the end of one chain is noticed by the others.
+// The audit has one hash chain for each process that writes at the same time. Nearly always that is one, [AuditStream].
+// In SQLite only one process writes at a time. In Postgres, a process that finds all chains locked begins another one,
+// so that no process waits for another. A chain that is free is used by any process. Each chain names the last records
+// of the others in records of the kind audit.Anchor: whoever cuts off the end of one chain is noticed by the others.
 
 // auditStreams is the condition for the names of the audit's chains in SQL.
 const auditStreams = "(stream = '" + AuditStream + "' OR stream LIKE '" + AuditStream + "-%')"
 
-// An anchorBody is the body of a record of the kind audit.Anchor. ID is the other chain, Seq the number of its last record
-// and Hash the hash of that record.
+// An anchorBody is the body of a record of the kind audit.Anchor. ID is the other chain, Seq the number of its last
+// record and Hash the hash of that record.
 type anchorBody struct {
 	ID   string           `json:"id"`
 	Kind audit.RecordKind `json:"kind"`

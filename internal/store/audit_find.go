@@ -25,8 +25,9 @@ type AuditFilter struct {
 	Failed         bool
 }
 
-// FindAudit returns the calls and other records that may match a filter, each call merged with its outcome. It finds them
-// without reading all records. It may return others, too: the caller checks each. The records are in no particular order.
+// FindAudit returns the calls and other records that may match a filter, each call merged with its outcome. It finds
+// them without reading all records. It may return others, too: the caller checks each. The records are in no particular
+// order.
 func (db *DB) FindAudit(ctx context.Context, f AuditFilter) ([]audit.Record, error) {
 	const step = "search the audit"
 	var unpacked bool
@@ -159,27 +160,24 @@ func (db *DB) eachBlock(ctx context.Context, places []blockPlace, each func(stor
 	return nil
 }
 
-// findInBlock returns the records of a block that may match a filter, merged with the outcomes in the block. late are the
-// IDs of calls that have records in other blocks, or may have some. The records do not share memory with the buffer.
+// findInBlock returns the records of a block that may match a filter, merged with the outcomes in the block. late are
+// the IDs of calls that have records in other blocks, or may have some. The records do not share memory with the
+// buffer.
 func (db *DB) findInBlock(buffer *blockBuffer, b storedBlock, f AuditFilter) (found []audit.Record, late []string, err error) {
-	torn := func(i int) error {
-		return &ledger.ChainError{Stream: b.stream, Seq: b.first + uint64(i), Damage: ledger.DamageTorn}
-	}
-	parts, err := db.blocks.decodeInto(buffer, b.body)
+	torn := &ledger.ChainError{Stream: b.stream, Seq: b.first, Damage: ledger.DamageTorn}
+	parts, err := db.blocks.decodeInto(buffer, b.body, f.Failed)
 	if err != nil {
-		return nil, nil, torn(0)
+		return nil, nil, torn
 	}
 	wanted := map[string]bool{}
-	for i, p := range parts {
-		switch kind := audit.RecordKind(p.kind); {
-		case kind == audit.Done, kind == audit.Anchor:
-			continue
-		case f.Failed && (kind == audit.Note || kind == audit.Shield || audit.EndsOK(p.body)):
+	for _, p := range parts {
+		kind := audit.RecordKind(p.kind)
+		if kind == audit.Done || kind == audit.Anchor || f.Failed && !mayHaveFailed(p.kind, p.body) {
 			continue
 		}
 		s, err := audit.Summarize(p.body)
 		if err != nil {
-			return nil, nil, torn(i)
+			return nil, nil, torn
 		}
 		if f.Server != "" && !mayHave(oneName(s.Server), func(name string) bool { return name == f.Server }) {
 			continue
@@ -194,13 +192,13 @@ func (db *DB) findInBlock(buffer *blockBuffer, b storedBlock, f AuditFilter) (fo
 		return nil, nil, nil
 	}
 	var records []audit.Record
-	for i, p := range parts {
+	for _, p := range parts {
 		if !wanted[string(p.key)] {
 			continue
 		}
 		r, err := audit.DecodeRecord(p.body)
 		if err != nil {
-			return nil, nil, torn(i)
+			return nil, nil, torn
 		}
 		if !r.At.Before(f.Since) {
 			records = append(records, r)
@@ -223,8 +221,8 @@ func oneName(name []byte) []byte {
 // isCall reports whether a record is about a call or a person's action, and not only its outcome.
 func isCall(r audit.Record) bool { return r.Kind == audit.Call || r.Kind == audit.AdminAction }
 
-// resolveCalls replaces the calls with the given IDs that have records in several blocks by the merged records of all these
-// blocks.
+// resolveCalls replaces the calls with the given IDs that have records in several blocks by the merged records of all
+// these blocks.
 func (db *DB) resolveCalls(ctx context.Context, all []audit.Record, ids []string) ([]audit.Record, error) {
 	slices.Sort(ids)
 	merged := map[string]audit.Record{}

@@ -17,8 +17,8 @@ const (
 	signRecords      = 256
 	signAfter        = time.Minute
 	maintainInterval = 10 * time.Second
-	// pruneRows is the number of old records that one transaction removes; the transaction also removes the records
-	// up to the end of the block, and up to the next checkpoint. The number is limited because other writers wait during
+	// pruneRows is the number of old records that one transaction removes; the transaction also removes the records up
+	// to the end of the block, and up to the next checkpoint. The number is limited because other writers wait during
 	// the transaction. maxPruneBatches is the maximum number of these transactions in one call of prune; the next call
 	// removes the rest. pruneBlocks is the number of blocks that one call looks at in a chain.
 	pruneRows, maxPruneBatches, pruneBlocks = 5000, 20, 4096
@@ -117,8 +117,9 @@ type blockEnd struct {
 	signed      bool   // records can be removed up to this block
 }
 
-// prune removes blocks that are older than KeepFor, or that exceed KeepRecords or KeepBytes. If checkpoints are signed, the
-// last removed record is always one that a checkpoint signs. So a signature protects the new beginning of the hash chain.
+// prune removes blocks that are older than KeepFor, or that exceed KeepRecords or KeepBytes. If checkpoints are signed,
+// the last removed record is always one that a checkpoint signs. So a signature protects the new beginning of the hash
+// chain.
 func (a *AuditWriter) prune(ctx context.Context) error {
 	const step = "take old records out of the audit"
 	oldest, err := a.retentionStart(ctx)
@@ -186,9 +187,9 @@ func (a *AuditWriter) excess(ctx context.Context) (records, size int64, err erro
 	return records - int64(a.o.KeepRecords), size - a.o.KeepBytes, err
 }
 
-// oldBlocks returns the blocks to remove, by chain. before is a time in milliseconds since 1970: older blocks are removed.
-// Beyond these, the oldest blocks are removed until tooMany records and tooLarge bytes are removed. The last block of a
-// chain stays, unless it is too old.
+// oldBlocks returns the blocks to remove, by chain. before is a time in milliseconds since 1970: older blocks are
+// removed. Beyond these, the oldest blocks are removed until tooMany records and tooLarge bytes are removed. The last
+// block of a chain stays, unless it is too old.
 func (a *AuditWriter) oldBlocks(ctx context.Context, before, tooMany, tooLarge int64) ([][]blockEnd, error) {
 	streams, err := a.db.auditChains(ctx)
 	if err != nil {
@@ -254,8 +255,8 @@ func (a *AuditWriter) firstBlocks(ctx context.Context, stream string) (all []blo
 	return all, rows.Err()
 }
 
-// markSigned sets signed in the blocks whose last record a checkpoint signs. If the writer signs no checkpoints, it sets
-// signed in all.
+// markSigned sets signed in the blocks whose last record a checkpoint signs. If the writer signs no checkpoints, it
+// sets signed in all.
 func (a *AuditWriter) markSigned(ctx context.Context, blocks []blockEnd) error {
 	if len(blocks) == 0 {
 		return nil
@@ -286,8 +287,8 @@ func (a *AuditWriter) markSigned(ctx context.Context, blocks []blockEnd) error {
 }
 
 // deleteRecordsUpTo removes the records up to and including the block b, and the checkpoints before its last record. It
-// stores the position and the hash of the last removed record as the new beginning of the hash chain, with the time and the
-// reason.
+// stores the position and the hash of the last removed record as the new beginning of the hash chain, with the time and
+// the reason.
 func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, b blockEnd) error {
 	return a.db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, a.db.expandKeywords(`INSERT INTO cuts (stream, seq, hash, at, reason, bytes)

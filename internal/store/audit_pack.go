@@ -16,8 +16,8 @@ const packRows = 2048
 // errUnpackable is the error of packSome if the next record of an earlier release is damaged. It stays as it is.
 var errUnpackable = errors.New("a record of an earlier release is damaged (drawbridge audit verify)")
 
-// UnpackedAudit returns the number of audit records that an earlier release stored one by one, and that are not in blocks
-// yet.
+// UnpackedAudit returns the number of audit records that an earlier release stored one by one, and that are not in
+// blocks yet.
 func (db *DB) UnpackedAudit(ctx context.Context) (n int64, err error) {
 	if err = db.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM audit").Scan(&n); err != nil {
 		return 0, db.fault("count the records of the audit", err)
@@ -63,10 +63,10 @@ func (a *AuditWriter) pack(ctx context.Context) {
 	}
 }
 
-// PackAudit moves the records that an earlier release stored one by one into blocks. The records, their numbers and their
-// hashes stay the same. After each part it calls report with the number of records that it has moved. The audit is whole
-// at each moment: if PackAudit ends early, a later call continues. Several processes may call it, and write to the audit
-// meanwhile.
+// PackAudit moves the records that an earlier release stored one by one into blocks. The records, their numbers and
+// their hashes stay the same. After each part it calls report with the number of records that it has moved. The audit
+// is whole at each moment: if PackAudit ends early, a later call continues. Several processes may call it, and write to
+// the audit meanwhile.
 func (db *DB) PackAudit(ctx context.Context, report func(moved int64)) error {
 	moved := int64(0)
 	for {
@@ -156,8 +156,8 @@ func (db *DB) packRecords(ctx context.Context, tx *sql.Tx, records []ledger.Reco
 	return err
 }
 
-// packedBlock returns how many of the records become the next block: consecutive ones, up to the last one in ends if there
-// is one, because records are later removed up to a block that ends with a checkpoint.
+// packedBlock returns how many of the records become the next block: consecutive ones, up to the last one in ends if
+// there is one, because records are later removed up to a block that ends with a checkpoint.
 func packedBlock(records []ledger.Record, ends map[uint64]bool) int {
 	n := 0
 	for part := range blocksOf(records) {

@@ -17,8 +17,8 @@ const (
 	chunkBlocks, chunkBytes = 64, 1 << 20
 )
 
-// An AuditPosition is a place in the audit: the last record before it, by hash chain. Of the records only Stream, Seq and
-// Hash are set. A chain that is missing begins with its first record.
+// An AuditPosition is a place in the audit: the last record before it, by hash chain. Of the records only Stream, Seq
+// and Hash are set. A chain that is missing begins with its first record.
 type AuditPosition map[string]ledger.Record
 
 // Advance moves the position behind the record r.
@@ -28,8 +28,8 @@ func (p AuditPosition) Advance(r ledger.Record) {
 
 // AuditRecords returns the stored audit records in the order in which they were stored, starting with the first record
 // imported at or after since. If since is zero, it starts with the first record. If records at the end of a chain are
-// missing, it yields an error after the last record. AuditRecords uses no database resource while the caller processes a
-// record.
+// missing, it yields an error after the last record. AuditRecords uses no database resource while the caller processes
+// a record.
 func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
 		p, err := db.AuditPositionBefore(ctx, since)
@@ -50,8 +50,8 @@ func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledge
 	}
 }
 
-// AuditRecordsAfter returns the audit records after a position. Like AuditRecords, it yields an error if records at the end
-// of a chain are missing.
+// AuditRecordsAfter returns the audit records after a position. Like AuditRecords, it yields an error if records at the
+// end of a chain are missing.
 func (db *DB) AuditRecordsAfter(ctx context.Context, p AuditPosition) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
 		streams, err := db.auditChains(ctx)
@@ -134,8 +134,8 @@ func (db *DB) auditChains(ctx context.Context) ([]string, error) {
 	return streams, rows.Err()
 }
 
-// AuditPositionBefore returns the position of the first record that was imported at or after since. If since is zero, it
-// returns the position of the first record that was not removed.
+// AuditPositionBefore returns the position of the first record that was imported at or after since. If since is zero,
+// it returns the position of the first record that was not removed.
 func (db *DB) AuditPositionBefore(ctx context.Context, since time.Time) (AuditPosition, error) {
 	const step = "read the audit"
 	streams, err := db.auditChains(ctx)
@@ -151,9 +151,9 @@ func (db *DB) AuditPositionBefore(ctx context.Context, since time.Time) (AuditPo
 	return p, nil
 }
 
-// chainStart returns a record before all records of a chain that were imported at or after since, of which only Stream, Seq
-// and Hash are set. It is the last one of a block. If since is zero or there is no such record, it returns the last record
-// that was removed from the chain. If none was removed, Seq and Hash are zero.
+// chainStart returns a record before all records of a chain that were imported at or after since, of which only Stream,
+// Seq and Hash are set. It is the last one of a block. If since is zero or there is no such record, it returns the last
+// record that was removed from the chain. If none was removed, Seq and Hash are zero.
 func (db *DB) chainStart(ctx context.Context, stream string, since time.Time) (ledger.Record, error) {
 	r := ledger.Record{Stream: stream}
 	if !since.IsZero() {
@@ -190,9 +190,9 @@ func (db *DB) laterRecord(ctx context.Context, r *ledger.Record, query string, a
 	return nil
 }
 
-// chainAfter returns the records of a chain that follow the record end. After the last record it compares that record with
-// the head of the chain. If records at the end are missing, it yields a *ledger.ChainError. It also returns records that
-// are appended during the loop.
+// chainAfter returns the records of a chain that follow the record end. After the last record it compares that record
+// with the head of the chain. If records at the end are missing, it yields a *ledger.ChainError. It also returns
+// records that are appended during the loop.
 func (db *DB) chainAfter(ctx context.Context, end ledger.Record) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
 		err := db.eachChunk(ctx, end, func(c auditChunk) (bool, error) {
@@ -209,8 +209,8 @@ func (db *DB) chainAfter(ctx context.Context, end ledger.Record) iter.Seq2[ledge
 	}
 }
 
-// eachChunk calls each for the parts of a chain after the record end, until each returns false or an error. It then checks
-// the head of the chain, see chainAfter.
+// eachChunk calls each for the parts of a chain after the record end, until each returns false or an error. It then
+// checks the head of the chain, see chainAfter.
 func (db *DB) eachChunk(ctx context.Context, end ledger.Record, each func(auditChunk) (bool, error)) error {
 	var promised uint64 // the head's position, if it was higher than that of the last record read
 	for {
@@ -335,8 +335,8 @@ func (db *DB) readBlocks(ctx context.Context, end ledger.Record) (all []storedBl
 	return all, rows.Err()
 }
 
-// decodeBlock returns the records of a block that follow the record end. damage is the first record that does not fit its
-// hash or the record before. If err is not nil, the block cannot be decoded.
+// decodeBlock returns the records of a block that follow the record end. damage is the first record that does not fit
+// its hash or the record before. If err is not nil, the block cannot be decoded.
 func (db *DB) decodeBlock(b storedBlock, end ledger.Record) (records []ledger.Record, damage *ledger.ChainError, err error) {
 	parts, err := db.blocks.decode(b.body)
 	if err == nil && (b.last < b.first || uint64(len(parts)) != b.last-b.first+1 || len(b.hash) != len(end.Hash) ||

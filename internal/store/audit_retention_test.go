@@ -108,7 +108,8 @@ func TestOldRecordsAreTakenOut(t *testing.T) {
 	})
 }
 
-// TestOldRecordsAreTakenOutByBytes bounds the size: the oldest blocks go, and the newest stays although it is too large.
+// TestOldRecordsAreTakenOutByBytes bounds the size: the oldest blocks go, and the newest stays although it is too
+// large.
 func TestOldRecordsAreTakenOutByBytes(t *testing.T) {
 	onEach(t, func(t *testing.T, location string) {
 		key := newKey(t)

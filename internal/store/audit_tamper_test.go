@@ -47,6 +47,8 @@ func TestAuditNamesWhatWasTamperedWith(t *testing.T) {
 				statement: "UPDATE audit_blocks SET servers = $1 WHERE first = 1", args: []any{[]byte("[]")}},
 			{name: "a call that is not found", want: "records 1 to 300 of audit: edited",
 				statement: "DELETE FROM audit_late WHERE first = 1"},
+			{name: "other records are searched for failures", want: "records 1 to 300 of audit: edited",
+				edit: func(e *store.BlockEditor) { e.Failed = []int{3, 299} }},
 			{name: "a signature changed", want: "checkpoint at record 300: its signature is not its signer's",
 				statement: "UPDATE checkpoints SET signature = $1", args: []any{make([]byte, 64)}},
 			{name: "a checkpoint of another chain", want: "checkpoint at record 300: its signature is not its signer's",

@@ -63,8 +63,8 @@ type ChainReport struct {
 	Unsigned time.Time
 }
 
-// An AuditReport is the result of a successful check of the audit: that of the chain AuditStream, and those of the Others,
-// which processes wrote at the same time.
+// An AuditReport is the result of a successful check of the audit: that of the chain AuditStream, and those of the
+// Others, which processes wrote at the same time.
 type AuditReport struct {
 	ChainReport
 	Others []ChainReport
@@ -76,9 +76,9 @@ type AuditReport struct {
 func (r AuditReport) All() []ChainReport { return append([]ChainReport{r.ChainReport}, r.Others...) }
 
 // VerifyAudit verifies the whole audit. In no chain a record may be missing, incomplete, out of order or edited. Each
-// checkpoint must match the chain and be signed with a trusted key. If trusted is empty, each checkpoint is verified with
-// the key that the checkpoint itself contains. What a chain says of the others must be true. The error names the first
-// invalid position.
+// checkpoint must match the chain and be signed with a trusted key. If trusted is empty, each checkpoint is verified
+// with the key that the checkpoint itself contains. What a chain says of the others must be true. The error names the
+// first invalid position.
 func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (AuditReport, error) {
 	var report AuditReport
 	const step = "verify the audit"
@@ -107,8 +107,8 @@ func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (Au
 	return report, nil
 }
 
-// verifyChain verifies the chain report.Stream. It adds the ends of other chains that the chain names to anchors, for each
-// the highest.
+// verifyChain verifies the chain report.Stream. It adds the ends of other chains that the chain names to anchors, for
+// each the highest.
 func (db *DB) verifyChain(ctx context.Context, report *ChainReport, keys *[]ed25519.PublicKey, trusted []ed25519.PublicKey,
 	anchors map[string]chainHead) error {
 	checkpoints, err := db.chainCheckpoints(ctx, report.Stream)
@@ -174,8 +174,8 @@ func noteAnchor(r ledger.Record, anchors map[string]chainHead) error {
 	return nil
 }
 
-// verifyAnchor checks that a chain has the record that another chain names as its end. Since the chain itself is verified,
-// the records before it are then the same too.
+// verifyAnchor checks that a chain has the record that another chain names as its end. Since the chain itself is
+// verified, the records before it are then the same too.
 func (db *DB) verifyAnchor(ctx context.Context, want chainHead) error {
 	start, err := db.chainStart(ctx, want.stream, time.Time{})
 	if err != nil || start.Seq >= want.seq {
@@ -211,7 +211,9 @@ func (db *DB) verifyIndexes(ctx context.Context, c auditChunk) error {
 		part := records[:n]
 		records = records[n:]
 		x := indexBlock(part, "")
-		same := x.failed == b.index.failed && string(x.servers) == string(b.index.servers) &&
+		split, err := parseSplit(b.body)
+		same := err == nil && (split.positions == nil || slices.Equal(split.positions, failedIn(part)))
+		same = same && x.failed == b.index.failed && string(x.servers) == string(b.index.servers) &&
 			string(x.callers) == string(b.index.callers)
 		var outside []string
 		for _, r := range part {
@@ -227,7 +229,7 @@ func (db *DB) verifyIndexes(ctx context.Context, c auditChunk) error {
 			same = !slices.ContainsFunc(outside, func(key string) bool { return !late[key] })
 		}
 		if !same {
-			return fmt.Errorf("records %d to %d of %s: %s: the columns by which they are found are not theirs", b.first, b.last,
+			return fmt.Errorf("records %d to %d of %s: %s: the index by which they are found is not theirs", b.first, b.last,
 				b.stream, ledger.DamageEdited)
 		}
 	}

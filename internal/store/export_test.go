@@ -47,6 +47,9 @@ func CreateVersion(ctx context.Context, location string, version int) error {
 // A BlockEditor has the records of a block, for a test that edits them as a person with access to the store can.
 type BlockEditor struct {
 	Records []ledger.Record
+	// Failed are the positions of the records that are in the part of calls that failed. If it is nil, they are the right
+	// ones.
+	Failed []int
 }
 
 // Rehash gives a record the hash of what it is now.
@@ -69,9 +72,12 @@ func (db *DB) EditFirstBlock(ctx context.Context, edit func(*BlockEditor)) error
 	if err != nil {
 		return err
 	}
-	e := &BlockEditor{records}
+	e := &BlockEditor{Records: records}
 	edit(e)
-	body, err := db.blocks.encode(e.Records)
+	if e.Failed == nil {
+		e.Failed = failedIn(e.Records)
+	}
+	body, err := db.blocks.encodeSplit(e.Records, e.Failed)
 	if err != nil {
 		return err
 	}
@@ -97,6 +103,22 @@ func (db *DB) LockedChain(ctx context.Context) (*sql.Tx, error) {
 	}
 	_, _, err = db.lockChain(ctx, tx, "")
 	return tx, err
+}
+
+// SplitBlocks returns the number of blocks that have the calls that failed in a part of their own.
+func (db *DB) SplitBlocks(ctx context.Context) (n int) {
+	rows, err := db.reader.QueryContext(ctx, "SELECT body FROM audit_blocks")
+	if err != nil {
+		return 0
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var body []byte
+		if rows.Scan(&body) == nil && body[0] == blockSplit {
+			n++
+		}
+	}
+	return n
 }
 
 // ParseBlock decodes the body of a block, and encodes it again.
