@@ -191,12 +191,12 @@ func listDirectly(t *testing.T, count int) float64 {
 	return took
 }
 
-// firstCall is the time from exec to the answer of a legacy client's first call, where the store knows the server and
-// fifty dead ones are configured beside it.
+// firstCall is the time from exec to the answer of a legacy client's first call, where the store knows the server, and
+// fifty dead ones beside it that were started before.
 func firstCall(t *testing.T) []line {
 	config, store := configure(t, append(lean(1), silent(t, crowd())...)...)
 	r := small("s00__").legacy()
-	once := func() (first, list float64) {
+	once := func(servers int) (first, list float64) {
 		began := time.Now()
 		p := start(t, serve(config, store))
 		defer p.stop()
@@ -212,12 +212,19 @@ func firstCall(t *testing.T) []line {
 		if !until(starting, func() bool { _, err = c.call(r); return err == nil }) {
 			t.Fatal(err)
 		}
-		return milliseconds(began), list
+		first = milliseconds(began)
+		if !until(30*time.Second, func() bool {
+			_, of := family(p.cmd.Process.Pid)
+			return len(of) >= servers
+		}) {
+			t.Fatalf("not all of %d servers were started", servers)
+		}
+		return first, list
 	}
-	once() // the store has the list from now on
+	once(1 + crowd()) // from now on, the store has the list and knows that the others were started
 	var calls, lists, bare []float64
 	for range rounds() {
-		call, list := once()
+		call, list := once(0)
 		calls, lists = append(calls, call), append(lists, list)
 		bare = append(bare, directFirstCall(t))
 	}
