@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -69,4 +70,16 @@ func (g *Gateway) Explain(caller drawbridge.Caller, name string, arguments json.
 		Hidden: d.Hidden,
 		Rule:   d.Rule, At: d.At, Why: d.Why, Steps: steps, Flow: g.flow.Explain(q),
 	}, nil
+}
+
+// ExplainInSession is like Explain, for a caller whose session another process holds or held. typed are the texts that
+// the person typed in the session: their values are trusted.
+func (g *Gateway) ExplainInSession(ctx context.Context, caller drawbridge.Caller, typed []string, name string,
+	arguments json.RawMessage) (Explanation, error) {
+	for _, text := range typed {
+		if err := g.flow.Typed(ctx, caller, text); err != nil {
+			return Explanation{}, storeFault("read the label of the run", err)
+		}
+	}
+	return g.Explain(caller, name, arguments)
 }

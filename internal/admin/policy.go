@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A RuleCheck is the result of CheckRules. Rules is the number of rules in the file, and Default is the effect for
@@ -104,7 +107,7 @@ type CallerChange struct {
 	Client string
 	// Kind is the name of a drawbridge.CallerKind, such as "external"; empty does not change the kind.
 	Kind string
-	// Thread is the session of the agent that calls; empty for other callers.
+	// Thread is the ID of the session of the agent that calls; empty for other callers.
 	Thread string
 	// Scopes are all scopes of the caller; nil means the scopes of the owner.
 	Scopes []string
@@ -148,4 +151,38 @@ func (c CallerChange) Apply(owner drawbridge.Caller) drawbridge.Caller {
 		}
 	}
 	return owner
+}
+
+// ExplainCall explains the verdict on a call that who would make; owner is the caller of this process. The session of
+// who may be given by the beginning of its ID; values that the person typed in it are trusted. The error is that of
+// gateway.Gateway.Explain, a *drawbridge.Fault with the code NotFound for an unknown session, or a UserError if several
+// IDs begin so.
+func (r *Service) ExplainCall(ctx context.Context, g *gateway.Gateway, owner drawbridge.Caller, who CallerChange, name string,
+	arguments json.RawMessage) (e gateway.Explanation, err error) {
+	if who.Thread == "" {
+		return g.Explain(who.Apply(owner), name, arguments)
+	}
+	root, _ := gateway.SessionsRoot(r.o.ConfigOptions.LookupEnv)
+	found, err := agent.FindSessions(root, who.Thread)
+	if err != nil {
+		return e, err
+	}
+	if len(found) > 1 {
+		return e, userErrorf("explain the call: %d sessions have an ID that begins with %s (write more of the ID)", len(found),
+			safetext.Line(who.Thread))
+	}
+	var typed []string
+	if len(found) == 1 {
+		who.Thread = found[0]
+		for _, p := range agent.ListPrompts(root, who.Thread) {
+			typed = append(typed, p.Typed...)
+		}
+	}
+	e, err = g.ExplainInSession(ctx, who.Apply(owner), typed, name, arguments)
+	if err == nil && len(found) == 0 && e.Flow == nil { // not a session of a Go program either
+		return e, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.NotFound, Step: "explain the call",
+			Err:  fmt.Errorf("no session has an ID that begins with %s", safetext.Line(who.Thread)),
+			Next: "/session in a session shows its ID"}
+	}
+	return e, err
 }

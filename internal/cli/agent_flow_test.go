@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,5 +29,45 @@ func TestPrintSaysWhichValueNeedsAnEndorsement(t *testing.T) {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("it does not say %q:\n%s", want, stderr)
 		}
+	}
+}
+
+// TestExplainOfASession explains calls of a session that has ended: it is found by the beginning of its ID, and values
+// that the person had typed are trusted.
+func TestExplainOfASession(t *testing.T) {
+	d, file := noteDesk(t)
+	m := agentHome(t, d.home)
+	d.writeJSON(".config/drawbridge/mcp.json", map[string]any{"servers": map[string]any{"notes": mcptest.ServerRow(t, "notes", file)}})
+	calls := 0
+	m.answersWith(func(string, string) (answer, tool, arguments string) {
+		if calls++; calls > 1 {
+			return "done", "", ""
+		}
+		return "", "notes__note", `{"text":"first"}`
+	})
+	d.run(0, "-p", "--permission-mode", "bypass", "note typed")
+	sessions, err := filepath.Glob(filepath.Join(d.home, ".local", "state", "drawbridge", "sessions", "--*", "*.jsonl"))
+	if err != nil || len(sessions) != 1 {
+		t.Fatalf("%v %v", sessions, err)
+	}
+	id := strings.TrimSuffix(filepath.Base(sessions[0]), ".jsonl")
+	explain := func(want int, text, thread string) string {
+		out, stderr := d.run(want, "policy", "explain", "notes__note", "text="+text, "--thread", thread)
+		return out + stderr
+	}
+	for _, thread := range []string{id, id[:20], strings.ToLower(id[:20])} {
+		if out := explain(0, "other", thread); !strings.Contains(out, "text (untrusted, from result notes__note)") {
+			t.Errorf("%s, a value that was not typed:\n%s", thread, out)
+		}
+		if out := explain(0, "typed", thread); !strings.Contains(out, "information flow: allow; the run is untrusted") {
+			t.Errorf("%s, a value that was typed:\n%s", thread, out)
+		}
+	}
+	if out := explain(1, "other", "01NONE"); out != "drawbridge: explain the call: no session has an ID that begins with 01NONE (/session in a session shows its ID)\n" {
+		t.Errorf("an unknown session: %s", out)
+	}
+	d.run(0, "-p", "hello")
+	if out := explain(2, "other", "0"); out != "drawbridge: explain the call: 2 sessions have an ID that begins with 0 (write more of the ID)\n" {
+		t.Errorf("a beginning of two IDs: %s", out)
 	}
 }

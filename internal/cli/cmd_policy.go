@@ -112,11 +112,16 @@ func (d policyCommands) explainCommand() *cobra.Command {
 		Short: "Explain the decision on a call",
 		Long: `Explain the decision on a call of a tool, a prompt or a resource, by any of its names or its URI,
 with these arguments (one JSON object, or KEY=VALUE words): allow, ask or deny, the rule that decided,
-and the result of each rule before it. With --thread, the call is one of the agent in that session, and the label of its
-run and the sources that it has read count too. Nothing is called. The caller is you, or the one that --caller, --client, --kind and
---scope describe; the principal of a client with a token of its own is "client:NAME".`,
+and the result of each rule before it. Nothing is called. The caller is you, or the one that
+--caller, --client, --kind and --scope describe; the principal of a client with a token of its own
+is "client:NAME".
+
+With --thread, the caller is the agent in a session. Then the verdict of the rules is followed by
+that of information flow: the label of the run, the values that need an endorsement, and what the
+run has read. docs/information-flow.md is the guide.`,
 		Example: `  drawbridge policy explain fs__write_file path=/etc/hosts
-  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
+  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'
+  drawbridge policy explain bank__pay iban=NL99EVIL0000000001 --thread 01M8JEA6YN`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return admin.UserError("explain takes a name, and arguments after it")
@@ -137,7 +142,7 @@ run and the sources that it has read count too. Nothing is called. The caller is
 						return err
 					}
 				}
-				e, err := g.Explain(who.Apply(d.Caller(g)), args[0], given)
+				e, err := d.Admin().ExplainCall(ctx, g, d.Caller(g), who, args[0], given)
 				switch {
 				case err != nil:
 					return err
@@ -153,7 +158,7 @@ run and the sources that it has read count too. Nothing is called. The caller is
 	flags.StringVar(&who.Client, "client", "", "the name that the client sends")
 	flags.StringVar(&who.Kind, "kind", "", "the kind of caller: `author`, agent, external, import or sandbox")
 	flags.StringArrayVar(&who.Scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; may be repeated")
-	flags.StringVar(&who.Thread, "thread", "", "the `SESSION` of the agent that calls")
+	flags.StringVar(&who.Thread, "thread", "", "the ID of the `SESSION` of the agent that calls, or its beginning; /session shows it")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
