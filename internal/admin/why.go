@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,8 +86,7 @@ type Read struct {
 // audit or the beginning of one. At most maxReads sources are listed. The error is a UserError if nothing is known of
 // the target.
 func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer WhyAnswer, err error) {
-	path, line := splitLine(target)
-	path, err = filepath.Abs(filepath.Join(r.baseDir(path), path))
+	path, line, err := r.splitLine(target)
 	if err != nil {
 		return answer, err
 	}
@@ -104,46 +104,70 @@ func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer 
 			return answer, fmt.Errorf("read %s: %w", safetext.Line(path), err)
 		}
 	}
-	if _, statErr := os.Lstat(path); statErr == nil || !isCallPrefix(target) {
-		return answer, userErrorf("%s: %v (drawbridge why takes a file, FILE:LINE, or the ID of a call: drawbridge audit log)",
-			safetext.Line(target), undo.ErrNoChanges)
+	if err := unknownFile(path, target); err != nil {
+		return answer, err
 	}
 	answer.Call, err = r.whyCall(ctx, log, target, maxReads)
+	_, isUser := errors.AsType[UserError](err)
+	if _, none := errors.AsType[*NoStoreError](err); isUser || none {
+		return answer, userErrorf("there is no file %s, and %v", safetext.Line(target), err)
+	}
 	return answer, err
 }
 
-// baseDir returns the directory of a relative path; empty for an absolute one.
-func (r *Service) baseDir(path string) string {
-	if filepath.IsAbs(path) {
-		return ""
+// unknownFile returns the error for a target that no tool changed; nil if it is no file, and may be the ID of a call.
+func unknownFile(path, target string) error {
+	const takes = "(drawbridge why takes a file, FILE:LINE, or the ID of a call: drawbridge audit log)"
+	stat, err := os.Stat(path)
+	switch {
+	case err == nil && stat.IsDir():
+		return userErrorf("%s is a directory %s", safetext.Line(target), takes)
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return userErrorf("%s: %v %s", safetext.Line(target), undo.ErrNoChanges, takes)
+	case !isCallPrefix(target):
+		return userErrorf("%s: there is no such file, and no tool of Drawbridge wrote it %s", safetext.Line(target), takes)
 	}
-	return r.o.ConfigOptions.Dir
+	return nil
 }
 
-// splitLine splits the number of a line from a target such as main.go:12. A file whose name ends like this is a file.
-func splitLine(target string) (path string, line int) {
-	if _, err := os.Lstat(target); err == nil {
-		return target, 0
+// absolute returns the absolute path of a file that the person named.
+func (r *Service) absolute(name string) (string, error) {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name), nil
+	}
+	return filepath.Abs(filepath.Join(r.o.ConfigOptions.Dir, name))
+}
+
+// splitLine splits the number of a line from a target such as main.go:12, and returns the absolute path. A file whose
+// name ends like this is a file. The error is a UserError for a line that is not a line of any file.
+func (r *Service) splitLine(target string) (path string, line int, err error) {
+	path, err = r.absolute(target)
+	if err != nil {
+		return "", 0, err
 	}
 	i := strings.LastIndexByte(target, ':')
-	if i <= 0 {
-		return target, 0
+	if _, statErr := os.Lstat(path); statErr == nil || i <= 0 {
+		return path, 0, nil
 	}
-	line, err := strconv.Atoi(target[i+1:])
-	if err != nil || line < 1 {
-		return target, 0
+	line, err = strconv.Atoi(target[i+1:])
+	if err != nil {
+		return path, 0, nil
 	}
-	return target[:i], line
+	if line < 1 {
+		return "", 0, userErrorf("%s: lines are counted from 1", safetext.Line(target))
+	}
+	path, err = r.absolute(target[:i])
+	return path, line, err
 }
 
 // whyLine adds the range and the writer of the line that was asked for.
 func (r *Service) whyLine(ctx context.Context, log *undo.Log, file *FileWhy, maxReads int) error {
-	if file.Line == 0 || file.ChangedAfter != nil {
+	if file.Line == 0 || file.ChangedAfter != nil || file.Digest == "" {
 		return nil
 	}
 	found, ok := file.Blame.Line(file.Line)
 	if !ok {
-		return userErrorf("the file has no line %d", file.Line)
+		return userErrorf("%s has no line %d: it has %s", safetext.Line(file.Path), file.Line, lineCount(file.Ranges))
 	}
 	file.Range = &found
 	if found.By == nil {
@@ -167,6 +191,18 @@ func (r *Service) whyLine(ctx context.Context, log *undo.Log, file *FileWhy, max
 	writer.setReads(reads, maxReads)
 	file.Writer = &writer
 	return nil
+}
+
+// lineCount returns the words for the number of lines in all ranges of a file.
+func lineCount(ranges []undo.Range) string {
+	last := 0
+	if len(ranges) > 0 {
+		last = ranges[len(ranges)-1].Last
+	}
+	if last == 1 {
+		return "1 line"
+	}
+	return fmt.Sprintf("%d lines", last)
 }
 
 // writerOf returns the call that made a change. If the audit does not have its record, the description has what the log

@@ -109,7 +109,7 @@ func (a *Audit) findCall(ctx context.Context, id string) (call audit.Record, err
 	case 1:
 		return call, nil
 	}
-	return audit.Record{}, userErrorf("%d calls have an ID that begins with %s", len(ids), safetext.Line(id))
+	return audit.Record{}, userErrorf("%d calls have an ID that begins with %s (write more of the ID: drawbridge audit log)", len(ids), safetext.Line(id))
 }
 
 // readsBefore returns what the run of a call had read before it, in the order of the calls. The digests are missing.

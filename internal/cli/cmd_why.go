@@ -80,12 +80,12 @@ func (a *app) fileTree(file *admin.FileWhy) treeNode {
 	path := a.abbreviateHome(file.Path)
 	n := treeNode{line: path}
 	switch {
+	case file.Digest == "":
+		n.addDetail("it does not exist; the last change: " + changeWords(file.Last))
+		return n
 	case file.ChangedAfter != nil:
 		n.addDetail("changed by hand, or by another program, after " + changeWords(file.ChangedAfter))
 		n.addDetail("so the calls that wrote its lines are not known any more")
-		return n
-	case file.Digest == "":
-		n.addDetail("it does not exist; the last change: " + changeWords(file.Last))
 		return n
 	case file.Line == 0:
 		n.addDetail("sha256 " + file.Digest)
