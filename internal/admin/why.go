@@ -61,6 +61,9 @@ type CallWhy struct {
 	By        string `json:"by,omitempty"`
 	Outcome   string `json:"outcome,omitempty"`
 	Arguments string `json:"arguments_sha256,omitempty"`
+	// Label is the label of the run with which the call was made, and Origins are its first sources, as in the audit.
+	Label   string   `json:"label,omitempty"`
+	Origins []string `json:"origins,omitempty"`
 	// Files are the files that the call changed, and Writes what it wrote to the workspace.
 	Files  []*undo.Written       `json:"files,omitempty"`
 	Writes []workspace.CallWrite `json:"writes,omitempty"`
@@ -68,6 +71,8 @@ type CallWhy struct {
 	// are left out.
 	Reads     []Read `json:"reads,omitempty"`
 	MoreReads int    `json:"more_reads,omitempty"`
+	// Names are the names of the objects of the workspace among Writes and Reads, such as "page Frogs (frogs)", by ID.
+	Names map[string]string `json:"names,omitempty"`
 }
 
 // A Read is something that a run has read.
@@ -99,7 +104,10 @@ func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer 
 		file.Blame, err = log.Blame(path)
 		switch {
 		case err == nil:
-			return WhyAnswer{File: file}, r.whyLine(ctx, log, file, maxReads)
+			if err = r.whyLine(ctx, log, file, maxReads); err == nil {
+				err = r.addNames(ctx, file.Writer)
+			}
+			return WhyAnswer{File: file}, err
 		case !errors.Is(err, undo.ErrNoChanges):
 			return answer, fmt.Errorf("read %s: %w", safetext.Line(path), err)
 		}
@@ -112,7 +120,10 @@ func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer 
 	if _, none := errors.AsType[*NoStoreError](err); isUser || none {
 		return answer, userErrorf("there is no file %s, and %v", safetext.Line(target), err)
 	}
-	return answer, err
+	if err != nil {
+		return answer, err
+	}
+	return answer, r.addNames(ctx, answer.Call)
 }
 
 // unknownFile returns the error for a target that no tool changed; nil if it is no file, and may be the ID of a call.

@@ -18,6 +18,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
+	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
 const (
@@ -49,7 +50,7 @@ func (r *Service) whyCall(ctx context.Context, log *undo.Log, id string, maxRead
 	why = &CallWhy{ID: call.ID, Recorded: true, At: call.At, Tool: call.Card, Server: call.Server, Caller: call.Caller.Principal,
 		Kind: call.Caller.Kind, Client: call.Caller.Client, Thread: call.Caller.Thread, Run: call.Caller.Run, Prompt: prompt.Line,
 		Model: prompt.Model, Verdict: call.Effect, Rule: call.Rule, Reason: call.Reason, Approval: call.Approval, By: call.By,
-		Outcome: string(call.Outcome), Arguments: call.Digest}
+		Outcome: string(call.Outcome), Arguments: call.Digest, Label: call.Label, Origins: call.Origins}
 	reads, err := a.readsBefore(ctx, call)
 	if err != nil {
 		return nil, err
@@ -96,15 +97,23 @@ func (a *Audit) findCall(ctx context.Context, id string) (call audit.Record, err
 			return call, err
 		}
 	}
-	ids := map[string]bool{}
+	ids, other := map[string]bool{}, audit.Record{}
 	for _, rec := range found {
-		if strings.HasPrefix(rec.ID, id) && rec.Kind == audit.Call {
+		switch {
+		case !strings.HasPrefix(rec.ID, id):
+		case rec.Kind == audit.Call:
 			call = rec
 			ids[rec.ID] = true
+		default:
+			other = rec
 		}
 	}
 	switch len(ids) {
 	case 0:
+		if other.ID != "" {
+			return call, userErrorf("%s is the record of %s, which is not a call (drawbridge audit show %s)", safetext.Line(id),
+				safetext.Line(other.Method), safetext.Line(other.ID))
+		}
 		return call, userErrorf("the audit has no call %s (drawbridge audit log)", safetext.Line(id))
 	case 1:
 		return call, nil
@@ -205,7 +214,7 @@ func (r *Service) withContents(ctx context.Context, log *undo.Log, why *CallWhy,
 // addWorkspace adds what the workspace has of the calls ids and of the call. It does nothing if there is no workspace.
 func (r *Service) addWorkspace(ctx context.Context, why *CallWhy, ids []string, add func(Read)) (err error) {
 	w, err := gateway.OpenWorkspace(ctx, r.o.Gateway)
-	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Code == drawbridge.NotFound {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
@@ -220,4 +229,49 @@ func (r *Service) addWorkspace(ctx context.Context, why *CallWhy, ids []string, 
 		add(Read{ref.Kind, ref.Name, ref.Server, ref.Digest, ref.Call})
 	}
 	return err
+}
+
+// addNames sets the names of what a call wrote to the workspace and of what its run had read there. c may be nil.
+func (r *Service) addNames(ctx context.Context, c *CallWhy) (err error) {
+	if c == nil {
+		return nil
+	}
+	c.Names = map[string]string{}
+	for _, w := range c.Writes {
+		c.Names[string(w.Entity)] = ""
+	}
+	for _, read := range c.Reads {
+		if read.Kind == "entity" {
+			c.Names[read.Name] = ""
+		}
+	}
+	if len(c.Names) == 0 {
+		return nil
+	}
+	w, err := gateway.OpenWorkspace(ctx, r.o.Gateway)
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	for id := range c.Names {
+		node, err := w.Why(ctx, id, workspace.WhyOptions{Depth: 1, Width: 1})
+		switch {
+		case isNotFound(err): // it was removed, or the name is one that the call used
+			delete(c.Names, id)
+		case err != nil:
+			return err
+		default:
+			c.Names[id] = node.Title()
+		}
+	}
+	return nil
+}
+
+// isNotFound reports whether an error is a fault with the code NotFound.
+func isNotFound(err error) bool {
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	return ok && f.Code == drawbridge.NotFound
 }

@@ -353,6 +353,30 @@ func TestWhyAFile(t *testing.T) {
 	}
 }
 
+// TestWhyNamesTheWorkspace has a run read memory, and write a page and a file: the descriptions of its calls have names
+// beside the IDs.
+func TestWhyNamesTheWorkspace(t *testing.T) {
+	h := newHouse(t, mcptest.NewServer(t, mcptest.Tool{Name: "read", Answer: mcptest.Text("x")}))
+	h.agent("first", "memory_write", map[string]any{"tier": "workspace", "name": "limit", "text": "The limit is 5."})
+	h.agent("second", "memory_read", map[string]any{"tier": "workspace"})
+	h.agent("second", "page_create", map[string]any{"title": "Limits", "text": "The limit is 5."})
+	h.agent("second", "write", map[string]any{"path": filepath.Join(h.project, "out.txt"), "content": "5\n"})
+	h.restart()
+	w := h.whyFile("out.txt:1").Writer
+	i := slices.IndexFunc(w.Reads, func(r admin.Read) bool { return r.Kind == "entity" })
+	if i < 0 || w.Names[w.Reads[i].Name] != "memory workspace/limit" {
+		t.Errorf("the reads %+v have the names %v", w.Reads, w.Names)
+	}
+	page, err := h.service().WorkspaceWhy(t.Context(), "limits", workspace.WhyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := h.service().Why(t.Context(), page.Written.Call, 50)
+	if err != nil || len(answer.Call.Writes) != 1 || answer.Call.Names[string(answer.Call.Writes[0].Entity)] != "page Limits (limits)" {
+		t.Errorf("the call %+v, %v", answer.Call, err)
+	}
+}
+
 func (h *house) whyFile(target string) *admin.FileWhy {
 	h.t.Helper()
 	answer, err := h.service().Why(context.WithoutCancel(h.t.Context()), target, 50)

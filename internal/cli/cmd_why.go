@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
+	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -149,6 +150,9 @@ func callTree(c *admin.CallWhy, line string) treeNode {
 	if c.Recorded {
 		n.addDetail(strings.TrimSuffix("tool "+c.Tool+", server "+c.Server, ", server "))
 		addDecision(&n, c)
+		if c.Label != "" {
+			n.addDetail("the run was " + c.Label + ": " + strings.Join(c.Origins, ", "))
+		}
 		if c.Arguments != "" {
 			n.addDetail("arguments: sha256 " + c.Arguments)
 		}
@@ -162,10 +166,10 @@ func callTree(c *admin.CallWhy, line string) treeNode {
 		n.below = append(n.below, treeNode{line: "wrote the file " + f.Path, details: nonEmpty(digestDetail(f.Digest, ""))})
 	}
 	for _, w := range c.Writes {
-		n.below = append(n.below, treeNode{line: fmt.Sprintf("wrote %s %s %s", w.Change, w.Entity, w.Page)})
+		n.below = append(n.below, treeNode{line: "wrote " + writtenWords(c, w)})
 	}
 	for _, r := range c.Reads {
-		n.below = append(n.below, treeNode{line: "read before: " + readWords(r), details: nonEmpty(digestDetail(r.Digest, r.Call))})
+		n.below = append(n.below, treeNode{line: "read before: " + readWords(c, r), details: nonEmpty(digestDetail(r.Digest, r.Call))})
 	}
 	if c.MoreReads > 0 {
 		n.below = append(n.below, treeNode{line: fmt.Sprintf("… %s before that left out (--reads)", formatCount(c.MoreReads, "read"))})
@@ -195,15 +199,25 @@ func nonEmpty(detail string) []string {
 	return []string{detail}
 }
 
-// readWords returns the words for something that a run has read.
-func readWords(r admin.Read) string {
+// writtenWords returns the words for what a call wrote to the workspace.
+func writtenWords(c *admin.CallWhy, w workspace.CallWrite) string {
+	if name := c.Names[string(w.Entity)]; name != "" {
+		return truncateLine(name, maxPromptLine)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", w.Change, w.Entity, w.Page))
+}
+
+// readWords returns the words for something that the run of a call has read.
+func readWords(c *admin.CallWhy, r admin.Read) string {
 	switch r.Kind {
 	case "result":
 		return fmt.Sprintf("result of %s, server %s", r.Name, safetext.Line(r.Server))
 	case "page":
 		return "web page " + r.Name
 	case "entity":
-		return "workspace " + r.Name
+		return truncateLine(cmp.Or(c.Names[r.Name], "workspace "+r.Name), maxPromptLine)
+	case "call":
+		return r.Name
 	}
 	return r.Kind + " " + r.Name
 }

@@ -85,10 +85,7 @@ func whyLine(w *workspace.Why) string {
 	case string(workspace.PageKind):
 		return fmt.Sprintf("page %s (%s)", truncateLine(w.Name, 80), w.Page)
 	}
-	line := w.Kind + " " + w.Name
-	if w.Page != "" {
-		line += " of " + w.Page
-	}
+	line := w.Title()
 	if w.State != "" && w.State != "current" {
 		line += " (" + w.State + ")"
 	}

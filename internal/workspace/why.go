@@ -67,6 +67,18 @@ type CallWrite struct {
 	Page   string `json:"page,omitempty"`
 }
 
+// Title returns the kind and the name of what a node stands for, for people: "page Frogs (frogs)", "block b2 of frogs".
+// It is not made printable.
+func (w *Why) Title() string {
+	switch {
+	case w.Kind == string(PageKind):
+		return fmt.Sprintf("%s %s (%s)", w.Kind, w.Name, w.Page)
+	case w.Page != "":
+		return w.Kind + " " + w.Name + " of " + w.Page
+	}
+	return w.Kind + " " + w.Name
+}
+
 // All returns the node and all nodes below it, each before its sources.
 func (w *Why) All() iter.Seq[*Why] {
 	return func(yield func(*Why) bool) { w.walk(yield) }
