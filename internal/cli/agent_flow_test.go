@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,10 +26,15 @@ func TestPrintSaysWhichValueNeedsAnEndorsement(t *testing.T) {
 	})
 	_, stderr := d.run(0, "-p", "--permission-mode", "bypass", "note typed")
 	wantNotes(t, file, "first", "typed")
-	for _, want := range []string{"note was refused", "text (untrusted, from result notes__note)", "information-flow.md"} {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("it does not say %q:\n%s", want, stderr)
-		}
+	const want = `note of the server notes was refused: with --print, no person is asked who could endorse its values:
+  text (untrusted, from result notes__note)
+`
+	if !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "information-flow.md") {
+		t.Errorf("it does not say %q:\n%s", want, stderr)
+	}
+	out, _ := d.run(0, "audit", "log", "--failed")
+	if !regexp.MustCompile(`(?m) refused by \S+: no endorsement for text +[0-9.]+m?s `).MatchString(out) {
+		t.Errorf("the audit:\n%s", out)
 	}
 }
 

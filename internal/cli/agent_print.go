@@ -87,13 +87,16 @@ func (a *app) denyUnasked(ctx context.Context, s *agent.Session, q agent.Questio
 		return
 	}
 	what := q.Tool
-	if q.Kind != agent.AskApproval && q.Kind != agent.AskScript {
+	switch {
+	case q.Kind != agent.AskApproval && q.Kind != agent.AskScript:
 		what = "the question of " + q.Server
+	case q.Server != "" && q.Server != string(drawbridge.OwnServer):
+		what += " of the server " + q.Server
 	}
 	if flow.AsksForValues(q.Reason) {
 		safetext.Fprintf(a.Err, "%s was refused: with --print, no person is asked who could endorse its values:\n", safetext.Exact(what))
-		for _, line := range flow.ReasonLines(q.Reason) {
-			safetext.Fprintf(a.Err, "  %s\n", line)
+		for _, value := range flow.ReasonValues(q.Reason) {
+			safetext.Fprintf(a.Err, "  %s\n", value)
 		}
 		safetext.Fprintf(a.Err, "Values in the prompt and of servers with \"trust\": \"trusted\" need no endorsement. docs/information-flow.md says more.\n")
 	} else {

@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -109,8 +110,12 @@ func auditColumns(r audit.Record) []string {
 	if outcome == "" {
 		outcome = "open"
 	}
+	if r.Outcome == audit.Refused && r.By != "" {
+		name, _, _ := strings.Cut(r.By, ",")
+		outcome += " by " + name
+	}
 	if (r.Outcome == audit.Refused || r.Kind == audit.AdminAction) && r.Reason != "" {
-		outcome += ": " + r.Reason
+		outcome += ": " + shortReason(r.Reason)
 	}
 	card := r.Card
 	if (r.Kind == audit.AdminAction || r.Kind == audit.Shield) && !strings.HasPrefix(card, r.Server+
@@ -128,4 +133,19 @@ func auditColumns(r audit.Record) []string {
 		}
 	}
 	return row
+}
+
+// maxReason is the maximum length of a reason in a table in characters.
+const maxReason = 80
+
+// shortReason returns a reason for a table. Of values that need an endorsement it has the places in the arguments only.
+func shortReason(reason string) string {
+	if flow.AsksForValues(reason) {
+		places := flow.ReasonValues(reason)
+		for i, place := range places {
+			places[i], _, _ = strings.Cut(place, " (")
+		}
+		reason = "no endorsement for " + strings.Join(places, ", ")
+	}
+	return truncateLine(reason, maxReason)
 }

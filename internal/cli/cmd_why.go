@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
@@ -187,7 +188,9 @@ func addDecision(n *treeNode, c *admin.CallWhy) {
 		decision += ", approval " + c.Approval + " by " + c.By
 	}
 	n.addDetail(decision + ", outcome " + cmp.Or(c.Outcome, "open"))
-	if c.Reason != "" {
+	if values := flow.ReasonValues(c.Reason); len(values) > 0 {
+		n.addDetail("values that needed an endorsement: " + truncateLine(strings.Join(values, ", "), maxPromptLine))
+	} else if c.Reason != "" {
 		n.addDetail("reason: " + truncateLine(c.Reason, maxPromptLine))
 	}
 }

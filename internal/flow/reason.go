@@ -60,3 +60,14 @@ func ReasonLines(reason string) (lines []string) {
 	}
 	return lines
 }
+
+// ReasonValues returns the values of a reason for which a person is asked, each with its place, its label and its
+// source. A reason without a finding has none.
+func ReasonValues(reason string) (values []string) {
+	for _, line := range ReasonLines(reason) {
+		if value, ok := strings.CutPrefix(line, "  "); ok {
+			values = append(values, value)
+		}
+	}
+	return values
+}
