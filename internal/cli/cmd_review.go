@@ -245,6 +245,9 @@ func (v *reviewer) confirmed(ctx context.Context, what, revision string, yes boo
 	if err == nil {
 		err = v.confirm(ctx, e, what, yes)
 	}
+	if err != nil && len(e.contents) == 0 && !errors.Is(err, errDeclined) {
+		err = fmt.Errorf("%w (%s)", err, nextForTool("review_list"))
+	}
 	return e, err
 }
 

@@ -106,7 +106,7 @@ func (r workspaceRequest) call(ctx context.Context, tool string, arguments toolA
 	result, err := r.do(ctx, mcp.MethodToolsCall,
 		rawjson.Apply(nil, rawjson.Put(rawjson.Quote(tool), "name"), rawjson.Put(text, "arguments")))
 	if err != nil {
-		return nil, err
+		return nil, withNext(err, nextForTool(tool))
 	}
 	if answer := (drawbridge.Result{Raw: result}); answer.IsError() {
 		return nil, fmt.Errorf("%s: %s", tool, safetext.Text(answer.Text()))
@@ -116,6 +116,25 @@ func (r workspaceRequest) call(ctx context.Context, tool string, arguments toolA
 		return nil, fmt.Errorf("%s: the result was withheld (drawbridge shield results)", tool)
 	}
 	return content, nil
+}
+
+// nextForTool returns the next step if a tool does not find what a person has named.
+func nextForTool(tool string) string {
+	if strings.HasPrefix(tool, "review_") {
+		return "drawbridge review list lists what waits"
+	}
+	return "drawbridge workspace tree lists the pages"
+}
+
+// withNext returns an error with the next step, if it is a fault with the code NotFound that has none.
+func withNext(err error, next string) error {
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if !ok || f.Code != drawbridge.NotFound || f.Next != "" {
+		return err
+	}
+	known := *f
+	known.Next = next
+	return &known
 }
 
 // callWorkspace calls a tool of the workspace and decodes its result.
@@ -314,19 +333,37 @@ func (a *app) workspaceHistoryCommand() *cobra.Command {
 		Args:  exactArgs(1, "the ID or the slug of a page"),
 	}, func(ctx context.Context, r workspaceRequest, args []string) error {
 		return show(ctx, r, "page_history", toolArguments{"page": args[0], "limit": limit}, func(found revisionList) error {
+			slots, err := r.slotsOf(ctx, args[0])
+			if err != nil {
+				return err
+			}
 			return listPrinter[workspace.Revision]{Header: "REVISION\tOF\tNOW\tSTATE\tORIGIN\tBY\tWHEN\tACCEPTED",
 				EmptyText: "No revisions.", Columns: func(v workspace.Revision) string {
 					accepted := "-"
 					if v.AcceptedBy != "" {
 						accepted = v.AcceptedBy + ", " + formatLocalTime(v.Accepted)
 					}
-					return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", v.Revision, v.Kind, v.State, v.Lifecycle, v.Origin,
+					return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", v.Revision,
+						strings.TrimSpace(string(v.Kind)+" "+slots[v.Entity]), v.State, v.Lifecycle, v.Origin,
 						truncateLine(v.By, 30), formatLocalTime(v.At), truncateLine(accepted, 60))
 				}}.print(a.Out, a.Err, found.Revisions, false)
 		})
 	})
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many revisions to show at most")
 	return cmd
+}
+
+// slotsOf returns the slots of the blocks of a page.
+func (r workspaceRequest) slotsOf(ctx context.Context, page string) (map[workspace.ID]string, error) {
+	p, err := callWorkspace[pageResult](ctx, r, "page_read", toolArguments{"page": page})
+	if err != nil || p.Page == nil {
+		return nil, err
+	}
+	slots := map[workspace.ID]string{}
+	for _, b := range p.Page.Blocks {
+		slots[b.ID] = b.Slot
+	}
+	return slots, nil
 }
 
 // completePages returns the slugs of the pages.

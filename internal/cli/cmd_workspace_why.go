@@ -24,7 +24,12 @@ text that it had at that time. docs/why.md says what is stored, and what is not 
 		Example: `  drawbridge workspace why plan
   drawbridge workspace why plan#b2 --depth 1
   drawbridge workspace why plan --format prov-json`,
-		Args: exactArgs(1, "the ID or the slug of a page, and the slot of a block if you want: plan#b2"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && strings.HasPrefix(args[0]+"#", "#") {
+				args = nil // no page is named
+			}
+			return exactArgs(1, "the ID or the slug of a page, and the slot of a block if you want: plan#b2")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "tree" && format != "prov-json" || asJSON && format != "tree" {
 				return admin.UserError("--format is tree or prov-json, and not both with --json")
@@ -35,7 +40,7 @@ text that it had at that time. docs/why.md says what is stored, and what is not 
 			why, err := a.adminService().WorkspaceWhy(cmd.Context(), args[0], o)
 			switch {
 			case err != nil:
-				return err
+				return withNext(err, "drawbridge workspace tree lists the pages")
 			case asJSON:
 				return PrintJSON(a.Out, why)
 			case format == "prov-json":

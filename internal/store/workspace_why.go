@@ -18,7 +18,7 @@ import (
 // content above it was written. The fault has the code NotFound if there is no such entity.
 func (w *Workspace) Why(ctx context.Context, name string, o workspace.WhyOptions) (*workspace.Why, error) {
 	const step = "find the sources"
-	id, err := w.resolvePart(ctx, name)
+	id, err := w.resolvePart(ctx, name, o)
 	if err != nil {
 		return nil, err
 	}
@@ -37,22 +37,54 @@ func (w *Workspace) Why(ctx context.Context, name string, o workspace.WhyOptions
 }
 
 // resolvePart returns the ID for a name of Why.
-func (w *Workspace) resolvePart(ctx context.Context, name string) (workspace.ID, error) {
+func (w *Workspace) resolvePart(ctx context.Context, name string, o workspace.WhyOptions) (workspace.ID, error) {
 	page, part, ok := strings.Cut(name, "#")
 	id, err := w.Resolve(ctx, page)
-	if err != nil || !ok {
-		return id, err
-	}
-	var block workspace.ID
-	err = w.db.reader.QueryRowContext(ctx, "SELECT id FROM blocks WHERE page = $1 AND (slot = $2 OR id = $2)", string(id), part).
-		Scan(&block)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", w.db.newFault("find a block", drawbridge.NotFound, fmt.Errorf("the page %.80q has no block %.80q", page, part))
-	}
 	if err != nil {
-		return "", w.db.fault("find a block", err)
+		return "", w.revisionNamed(ctx, page, o, err)
 	}
-	return block, nil
+	if !ok {
+		return id, nil
+	}
+	blocks, err := list(ctx, w, "find a block", "SELECT id, slot FROM blocks WHERE page = $1 ORDER BY pos",
+		func(rows *sql.Rows) (b workspace.Block, err error) {
+			err = rows.Scan(&b.ID, &b.Slot)
+			return b, err
+		}, string(id))
+	if err != nil {
+		return "", err
+	}
+	slots := make([]string, len(blocks))
+	for i, b := range blocks {
+		if slots[i] = b.Slot; b.Slot == part || string(b.ID) == part {
+			return b.ID, nil
+		}
+	}
+	if len(slots) > maxNamedSlots {
+		slots = append(slots[:maxNamedSlots], "others")
+	}
+	f := w.db.newFault("find a block", drawbridge.NotFound, fmt.Errorf("the page %.80q has no block %.80q", page, part))
+	f.Next = "it has " + cmp.Or(strings.Join(slots, ", "), "none")
+	return "", f
+}
+
+// maxNamedSlots is how many blocks of a page an error names.
+const maxNamedSlots = 20
+
+// revisionNamed returns the error for a name that is not one of an entity. It is cause unless the name is the ID of a
+// revision, which lists show too, and the reader may see what it is a revision of.
+func (w *Workspace) revisionNamed(ctx context.Context, name string, o workspace.WhyOptions, cause error) error {
+	all, err := w.linked(ctx, "SELECT entity FROM revisions WHERE revision = $1 ORDER BY kind = 'page' DESC LIMIT 1", name)
+	if err != nil || len(all) == 0 {
+		return cause
+	}
+	entity, err := w.Why(ctx, string(all[0]), workspace.WhyOptions{Depth: 1, Width: 1, MayRead: o.MayRead})
+	if err != nil || entity.Kind == workspace.Withheld {
+		return cause
+	}
+	f := w.db.newFault("find an entity", drawbridge.NotFound, fmt.Errorf("%.80q is a revision of %s", name, entity.Title()))
+	f.Next = "drawbridge workspace why " + string(entity.ID)
+	return f
 }
 
 // A whyBuilder builds a tree level by level, so that the sources of a node are listed where it is nearest to the root.
