@@ -28,13 +28,20 @@ type Table struct {
 
 // NewTable returns a table that prints to w.
 func NewTable(w io.Writer) *Table {
-	t := &Table{w: w}
-	if f, ok := w.(*os.File); ok && IsTerminal(f) {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			t.width = width
-		}
+	return &Table{w: w, width: terminalWidth(w)}
+}
+
+// terminalWidth returns the width of a terminal in columns; 0 if w is not a terminal.
+func terminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || !IsTerminal(f) {
+		return 0
 	}
-	return t
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // Write adds rows. It never fails.
