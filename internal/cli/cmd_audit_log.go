@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/flow"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -89,11 +92,38 @@ func (d AuditCommands) printRecords(records []audit.Record, asJSON bool) error {
 		return PrintJSON(d.Out, records)
 	}
 	tw := NewTable(d.Out)
-	fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tTOOL\tOUTCOME\tTOOK\tID")
-	for _, r := range records {
-		fmt.Fprintln(tw, strings.Join(auditColumns(r), "\t"))
+	_, err := io.WriteString(tw, auditRows(records, tw.width))
+	return errors.Join(err, tw.Flush())
+}
+
+// minAuditWidth is the smallest width of a terminal on which all columns of an audit log can be read.
+const minAuditWidth = 110
+
+// auditRows returns the rows of a table of records. On a narrow terminal the column of the duration is left out, and the
+// method stands before the tool unless it is a call of a tool.
+func auditRows(records []audit.Record, width int) string {
+	narrow := width > 0 && width < minAuditWidth
+	var b strings.Builder
+	if narrow {
+		b.WriteString("AT\tCALLER\tTOOL\tOUTCOME\tID\n")
+	} else {
+		b.WriteString("AT\tCALLER\tMETHOD\tTOOL\tOUTCOME\tTOOK\tID\n")
 	}
-	return tw.Flush()
+	for _, r := range records {
+		row := auditColumns(r)
+		if narrow {
+			at, who, method, tool, outcome, id := row[0], row[1], row[2], row[3], row[4], row[6]
+			switch {
+			case tool == "-":
+				tool = method
+			case method != mcp.MethodToolsCall:
+				tool = method + " " + tool
+			}
+			row = []string{at, who, tool, outcome, id}
+		}
+		b.WriteString(strings.Join(row, "\t") + "\n")
+	}
+	return b.String()
 }
 
 // auditColumns returns the cells of a record: time, caller, method, tool, outcome, duration and ID.

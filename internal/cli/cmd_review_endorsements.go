@@ -41,7 +41,7 @@ func endorsementColumns(e admin.Endorsement) string {
 		from = truncateEscaped(e.Origin, 60)
 	}
 	return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", e.ID, truncateEscaped(e.Shown, 60), e.Label, from,
-		endorsedUse(e), truncateEscaped(e.By, 60), "until "+formatLocalTime(e.Until))
+		endorsedUse(e), truncateEscaped(e.By, 60), formatLocalTime(e.Until))
 }
 
 // endorsedUse returns where an endorsed value may be used.

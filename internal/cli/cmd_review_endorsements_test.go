@@ -100,7 +100,7 @@ func TestEndorsementsAreListedAndRevoked(t *testing.T) {
 
 	out, _ = d.run(0, "review", "endorsements")
 	row := regexp.MustCompile(`(?m)^(\S+)  +pay eve\\u202e with .* +untrusted +result every__echo +all tools, calls of \S+ +` +
-		`\S+, drawbridge ask allow +until \d.*$`).FindStringSubmatch(out)
+		`\S+, drawbridge ask allow +\d.*$`).FindStringSubmatch(out)
 	if row == nil || strings.Contains(out, key) {
 		t.Fatalf("list:\n%s", out)
 	}

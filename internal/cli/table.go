@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/rivo/uniseg"
 	"golang.org/x/term"
@@ -19,7 +20,8 @@ const (
 
 // A Table aligns rows of cells in columns. Each row is a line, and a tab ends each of its cells except the last. If a
 // terminal is too narrow, the cells of the widest columns are shortened, so that a row stays on one line. The columns
-// ID, KEY, NAME and CLIENT are never shortened. If the output is not a terminal, no cell is shortened.
+// ID, KEY, NAME, CLIENT and REVISION are never shortened, and a time loses its date only. If the output is not a
+// terminal, no cell is shortened.
 type Table struct {
 	w     io.Writer
 	width int // of the terminal; 0 if w is not a terminal
@@ -74,8 +76,11 @@ func fitRows(text string, width int) string {
 				widths, minima = append(widths, 0), append(minima, minColumnWidth)
 			}
 			widths[i] = max(widths[i], cellWidth(cell))
-			if len(rows) == 1 && isWholeColumn(cell) {
+			switch {
+			case len(rows) == 1 && isWholeColumn(cell):
 				minima[i] = width
+			case isTime(cell):
+				minima[i] = max(minima[i], len(time.TimeOnly))
 			}
 		}
 	}
@@ -95,7 +100,7 @@ func fitRows(text string, width int) string {
 // command.
 func isWholeColumn(header string) bool {
 	switch header {
-	case "ID", "KEY", "NAME", "CLIENT":
+	case "ID", "KEY", "NAME", "CLIENT", "REVISION":
 		return true
 	}
 	return false
@@ -130,10 +135,22 @@ func cellWidth(cell string) int {
 	return uniseg.StringWidth(cell)
 }
 
+// isTime reports whether a cell is a time as formatLocalTime returns it.
+func isTime(cell string) bool {
+	_, err := time.Parse(time.DateTime, cell)
+	return err == nil
+}
+
 // shortenCell cuts a cell to a width. A path keeps its end; other text keeps its beginning.
 func shortenCell(cell string, width int) string {
 	if cellWidth(cell) <= width || strings.ContainsRune(cell, '\x1b') {
 		return cell
+	}
+	if isTime(cell) {
+		if monthAndTime := cell[len("2006-"):]; len(monthAndTime) <= width {
+			return monthAndTime
+		}
+		return cell[len("2006-01-02 "):]
 	}
 	if strings.Contains(cell, "/") && !strings.ContainsAny(cell, " :") || strings.HasPrefix(cell, "~/") {
 		excess := uniseg.StringWidth(cell) - (width - 1)

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rivo/uniseg"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
 func TestFitRows(t *testing.T) {
@@ -48,5 +51,45 @@ func TestTableIsWhole(t *testing.T) {
 	}
 	if want := "A" + strings.Repeat(" ", 301) + "B\n" + strings.Repeat("x", 300) + "  y\n"; out.String() != want {
 		t.Errorf("got %q", out.String())
+	}
+}
+
+// TestFitTimes: a time loses its date first, and IDs of revisions stay whole.
+func TestFitTimes(t *testing.T) {
+	const rows = "REVISION\tWHEN\tTITLE\nbk_01M8JEFKV03WH011754EDNW6RY\t2026-11-29 01:25:01\tA long title of a page\n"
+	for width, want := range map[int]string{
+		80: rows,
+		61: "REVISION\tWHEN\tTITLE\nbk_01M8JEFKV03WH011754EDNW6RY\t11-29 01:25:01\tA long title…\n",
+		50: "REVISION\tWHEN\tTITLE\nbk_01M8JEFKV03WH011754EDNW6RY\t01:25:01\tA long t…\n",
+	} {
+		if got := fitRows(rows, width); got != want {
+			t.Errorf("width %d:\n%q\nwant\n%q", width, got, want)
+		}
+	}
+}
+
+func TestAuditRowsFitTheTerminal(t *testing.T) {
+	records := []audit.Record{
+		{ID: "01M8JEFKVK3442T95T3YTHXHRD", Kind: audit.Call, Method: "tools/call", Card: "fs__write_file", Outcome: audit.Refused,
+			Reason: "the tool may change something", By: "root, drawbridge ask deny"},
+		{ID: "01M8JEFKVK3442T95T3YTHXHRE", Kind: audit.AdminAction, Method: "ask deny", Server: "fs", Card: "fs__write_file", Outcome: audit.OK}}
+	for i := range records {
+		records[i].Caller.Principal, records[i].At = "root", time.Date(2026, 11, 29, 1, 25, 1, 0, time.Local)
+	}
+	for width, want := range map[int]string{
+		0: "AT\tCALLER\tMETHOD\tTOOL\tOUTCOME\tTOOK\tID\n" +
+			"2026-11-29 01:25:01\troot\ttools/call\tfs__write_file\trefused by root: the tool may change something\t-\t01M8JEFKVK3442T95T3YTHXHRD\n" +
+			"2026-11-29 01:25:01\troot\task deny\tfs__write_file\tok\t-\t01M8JEFKVK3442T95T3YTHXHRE\n",
+		80: "AT\tCALLER\tTOOL\tOUTCOME\tID\n" +
+			"01:25:01\troot\tfs__write_fi…\trefused by ro…\t01M8JEFKVK3442T95T3YTHXHRD\n" +
+			"01:25:01\troot\task deny fs_…\tok\t01M8JEFKVK3442T95T3YTHXHRE\n",
+	} {
+		got := auditRows(records, width)
+		if width > 0 {
+			got = fitRows(got, width)
+		}
+		if got != want {
+			t.Errorf("width %d:\n%s\nwant\n%s", width, got, want)
+		}
 	}
 }
