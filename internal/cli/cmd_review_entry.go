@@ -35,14 +35,29 @@ func (v *reviewer) nameOf(ctx context.Context, e reviewEntry) (string, error) {
 
 // partName returns what people call the entity of a revision.
 func (v *reviewer) partName(ctx context.Context, r workspace.Revision) (string, error) {
-	switch r.Page {
-	case "":
+	switch {
+	case r.Kind == workspace.MemoryKind:
+		return v.memoryName(ctx, r.Entity)
+	case r.Page == "":
 		return string(r.Kind), nil
-	case r.Entity:
+	case r.Page == r.Entity:
 		return v.name(ctx, r.Page)
 	}
 	page, err := v.name(ctx, r.Page)
 	return fmt.Sprintf("%s of %s", r.Kind, page), err
+}
+
+// memoryName returns the tier and the name of an item of memory, such as "memory workspace/style".
+func (v *reviewer) memoryName(ctx context.Context, id workspace.ID) (string, error) {
+	if name, ok := v.names[id]; ok {
+		return name, nil
+	}
+	why, err := v.a.adminService().WorkspaceWhy(ctx, string(id), workspace.WhyOptions{Depth: 1, Width: 1})
+	if err != nil {
+		return "", err
+	}
+	v.names[id] = why.Title()
+	return v.names[id], nil
 }
 
 // name returns what people call an entity: the title and the slug of a page, or what it is of which page.

@@ -100,6 +100,26 @@ func TestReviewAtATerminal(t *testing.T) {
 	}
 }
 
+// TestReviewNamesMemory: an item of memory that waits has its tier and its name.
+func TestReviewNamesMemory(t *testing.T) {
+	d := newWritingDesk(t)
+	d.proposes("memory_write", map[string]any{"tier": "workspace", "name": "style", "text": "Short sentences."})
+	var item struct {
+		Candidates []struct{ Revision string }
+	}
+	out, _ := d.run(0, "review", "list", "--json")
+	if err := json.Unmarshal([]byte(out), &item); err != nil || len(item.Candidates) != 1 {
+		t.Fatalf("%v %s", err, out)
+	}
+	if out, _ = d.run(0, "review", "list"); !strings.Contains(out, "  memory workspace/style  agent-produced") {
+		t.Errorf("the list:\n%s", out)
+	}
+	_, stderr := d.run(0, "review", "accept", item.Candidates[0].Revision, "--yes")
+	if !strings.Contains(stderr, "candidate: memory workspace/style") {
+		t.Errorf("the entry:\n%s", stderr)
+	}
+}
+
 // TestReviewOfChangedText: what has changed since it was proposed over is shown, and asked about again. A source that
 // changed flags what was made from it.
 func TestReviewOfChangedText(t *testing.T) {
