@@ -38,7 +38,12 @@ type mentions struct {
 	parts []string
 	// names are the names of all members that the expression selects, from any object.
 	names []string
+	// compared are the texts that the expression compares with members of variables.
+	compared []comparedText
 }
+
+// A comparedText is a text that is compared with a member of a variable, such as caller.kind.
+type comparedText struct{ part, text string }
 
 // An exprCompiler compiles expressions. It is created for the first rule with an expression.
 type exprCompiler struct {
@@ -159,6 +164,7 @@ func findMentions(expr ast.Expr) (m mentions) {
 		if name, ok := requestedMember(e); ok && !slices.Contains(m.names, name) {
 			m.names = append(m.names, name)
 		}
+		m.compared = append(m.compared, comparedTexts(e)...)
 		if e.Kind() != ast.IdentKind {
 			return
 		}
@@ -182,6 +188,40 @@ func findMentions(expr ast.Expr) (m mentions) {
 	}))
 	m.client = slices.Contains(m.parts, "caller") || slices.Contains(m.parts, "caller.client")
 	return m
+}
+
+// comparedTexts returns the texts that an expression compares with a member of a variable: caller.kind == "agent",
+// "agent" != caller.kind, and caller.kind in ["agent", "author"].
+func comparedTexts(e ast.Expr) (all []comparedText) {
+	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+		return nil
+	}
+	member, texts := e.AsCall().Args()[0], e.AsCall().Args()[1:]
+	switch e.AsCall().FunctionName() {
+	case operators.Equals, operators.NotEquals:
+		if member.Kind() == ast.LiteralKind {
+			member, texts = texts[0], []ast.Expr{member}
+		}
+	case operators.In:
+		if texts[0].Kind() != ast.ListKind {
+			return nil
+		}
+		texts = texts[0].AsList().Elements()
+	default:
+		return nil
+	}
+	of, name, _ := memberAccess(member)
+	if of == nil {
+		return nil
+	}
+	for _, t := range texts {
+		if t.Kind() == ast.LiteralKind {
+			if text, ok := t.AsLiteral().Value().(string); ok {
+				all = append(all, comparedText{of.AsIdent() + "." + name, text})
+			}
+		}
+	}
+	return all
 }
 
 // requestedMember returns the name of the member that an expression selects. Such expressions are x.name, x["name"] and

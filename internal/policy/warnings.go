@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 )
 
 // knownMethods are the MCP methods to which rules apply. Rules also apply to methods of unknown extensions.
@@ -16,8 +17,21 @@ var knownMethods = []string{
 	"tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list",
 }
 
-// callerMembers are the members of the variable caller in expressions.
-var callerMembers = []string{"kind", "principal", "client", "scopes"}
+// variableMembers are the members of the variables caller and run in expressions.
+var variableMembers = []struct {
+	variable string
+	members  []string
+}{
+	{"caller", []string{"kind", "principal", "client", "scopes"}},
+	{"run", []string{"integrity", "confidentiality"}},
+}
+
+// knownValues are the values of the members that have few.
+var knownValues = map[string][]string{
+	"caller.kind":         {"author", "agent", "external", "import", "sandbox"},
+	"run.integrity":       {flow.Untrusted.String(), flow.Project.String(), flow.Trusted.String()},
+	"run.confidentiality": {flow.Public.String(), flow.Internal.String(), flow.Private.String()},
+}
 
 // Warnings returns the probable mistakes in the rules. Each warning is one line that begins with the position of the
 // rule.
@@ -48,9 +62,8 @@ func (p *Policy) Warnings() (all []string) {
 			}
 		}
 		if r.when != nil {
-			for _, name := range r.when.mentions.unknownCallerMembers() {
-				say(fmt.Sprintf("when uses caller.%s, which does not exist: a caller has %s", name,
-					strings.Join(callerMembers, ", ")))
+			for _, text := range r.when.mentions.unknownMembers() {
+				say(text)
 			}
 		}
 	}
@@ -86,13 +99,22 @@ func (c argCondition) neverMetReason() string {
 	return ""
 }
 
-// unknownCallerMembers returns the names x for which an expression uses caller.x although the variable caller has no
-// such member.
-func (m mentions) unknownCallerMembers() (all []string) {
-	for _, part := range m.parts {
-		name, is := strings.CutPrefix(part, "caller.")
-		if is && !slices.Contains(callerMembers, name) && !slices.Contains(all, name) {
-			all = append(all, name)
+// unknownMembers returns a warning for each member x of caller.x or run.x that does not exist, and for each text that
+// such a member never is.
+func (m mentions) unknownMembers() (all []string) {
+	for _, v := range variableMembers {
+		for _, part := range m.parts {
+			name, is := strings.CutPrefix(part, v.variable+".")
+			text := fmt.Sprintf("when uses %s, which does not exist: a %s has %s", part, v.variable, strings.Join(v.members, ", "))
+			if is && !slices.Contains(v.members, name) && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	for _, c := range m.compared {
+		if values := knownValues[c.part]; values != nil && !slices.Contains(values, c.text) {
+			all = append(all, fmt.Sprintf("when compares %s with %.60q, which it never is: it is one of %s", c.part, c.text,
+				strings.Join(values, ", ")))
 		}
 	}
 	return all

@@ -55,11 +55,20 @@ func TestWarningsOfRulesThatNeverMatch(t *testing.T) {
 		{drawbridge.Rule{Paths: []string{"**/.env"}},
 			`paths has "**/.env", which is relative: a relative value is judged only under argument names such as ` +
 				"path, file and target; a value that begins with / or ~ is judged under any"},
-		{drawbridge.Rule{When: `caller.kind == caller.principal || "x" in caller.scopes || caller["client"] == "x" || annotations.foo`}, ""},
+		{drawbridge.Rule{When: `caller.kind == caller.principal || caller.kind == "author" || "x" in caller.scopes || caller["client"] == "x" || annotations.foo`}, ""},
 		{drawbridge.Rule{When: `caller.foo == "x" || has(caller.foo)`},
 			"when uses caller.foo, which does not exist: a caller has kind, principal, client, scopes"},
 		{drawbridge.Rule{When: `caller["Kind"] == "x"`},
 			"when uses caller.Kind, which does not exist: a caller has kind, principal, client, scopes"},
+		{drawbridge.Rule{When: `run.integrity == "untrusted" && "private" != run["confidentiality"] && run.integrity in ["project", "trusted"]`}, ""},
+		{drawbridge.Rule{When: `run.integrit == "untrusted"`},
+			"when uses run.integrit, which does not exist: a run has integrity, confidentiality"},
+		{drawbridge.Rule{When: `run.integrity == "untrustd"`},
+			`when compares run.integrity with "untrustd", which it never is: it is one of untrusted, project, trusted`},
+		{drawbridge.Rule{When: `"secret" == run.confidentiality`},
+			`when compares run.confidentiality with "secret", which it never is: it is one of public, internal, private`},
+		{drawbridge.Rule{When: `caller.kind in ["agent", "bot"]`},
+			`when compares caller.kind with "bot", which it never is: it is one of author, agent, external, import, sandbox`},
 	} {
 		var want []string
 		if tt.want != "" {
