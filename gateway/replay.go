@@ -34,8 +34,8 @@ type ReplayedCall struct {
 	Method string       `json:"method"`
 	Card   string       `json:"card,omitempty"`
 	Server string       `json:"server,omitempty"`
-	// Before is the recorded verdict and Now the new verdict: "allow", "ask" or "deny". Now is empty if it cannot be
-	// determined. BeforeRule is the recorded rule, if any.
+	// Before is the recorded verdict of the rules and Now the new verdict: "allow", "ask" or "deny". Now is empty if it
+	// cannot be determined. BeforeRule is the recorded rule, if any.
 	Before     string `json:"before"`
 	BeforeRule string `json:"before_rule,omitempty"`
 	Now        string `json:"now,omitempty"`

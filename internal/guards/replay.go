@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -33,7 +34,7 @@ const (
 // A ReplayVerdict is the result of replaying one logged call.
 type ReplayVerdict struct {
 	Outcome ReplayOutcome
-	// Before is the effect in the log, and Rule is the rule that decided according to the log.
+	// Before is the verdict of the rules in the log, and Rule is the rule or the guard that decided according to the log.
 	Before, Rule string
 	// Now is the decision of the new rules. It is set for OutcomeSame and OutcomeChanged.
 	Now policy.Decision
@@ -59,6 +60,9 @@ type Replayer struct {
 // must be audit.Call.
 func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 	v := ReplayVerdict{Before: r.Effect, Rule: r.Rule}
+	if v.Before == drawbridge.Ask.String() && askedByGuard(r.Rule) {
+		v.Before = drawbridge.Allow.String() // the verdict of the rules
+	}
 	switch {
 	case r.Effect == "":
 		v.Outcome = OutcomeUnknownName
@@ -93,6 +97,17 @@ func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 		return ReplayVerdict{Outcome: OutcomeUnclear, Before: v.Before, Rule: v.Rule, Why: lack}
 	}
 	return v.withOutcome()
+}
+
+// askedByGuard reports whether the first guard that wanted a person to approve a call was not that of the rules. The
+// rules are asked first, so they had allowed the call.
+func askedByGuard(rule string) bool {
+	first, _, _ := strings.Cut(rule, "; ")
+	switch first {
+	case agentRule, ownToolsRule, FlowRule:
+		return true
+	}
+	return false
 }
 
 func (v ReplayVerdict) withOutcome() ReplayVerdict {
@@ -151,10 +166,27 @@ func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.Unk
 	if kind == policy.KindTool || kind == policy.KindPrompt && r.Method == mcp.MethodPromptsGet {
 		q.Params, g.Arguments, g.AllArguments = recordedArguments(r)
 	}
+	q.Label, g.Confidentiality = recordedLabel(r)
 	if r.Method == mcp.MethodComplete { // the completed argument is not recorded
 		g.AllArguments = true
 	}
 	return q, g, true
+}
+
+// recordedLabel returns the label of the run of a call; nil if the record has none. The record says of a text that is not
+// private neither that it is internal nor that it is public: then noConfidentiality is true.
+func recordedLabel(r audit.Record) (label *flow.Label, noConfidentiality bool) {
+	if r.Label == "" {
+		return nil, true
+	}
+	var l flow.Label
+	for word := range strings.SplitSeq(r.Label, ", ") {
+		var err error
+		if l, err = l.With(word); err != nil {
+			return nil, true // a label of a later release
+		}
+	}
+	return &l, l.Confidentiality != flow.Private
 }
 
 // definition returns the definition of the called item. ok is false if the item no longer exists or its definition has

@@ -68,6 +68,16 @@ func withServerGone(arguments string) func(*audit.Record) {
 	return func(r *audit.Record) { r.Server, r.Arguments, r.Definition = "gone", json.RawMessage(arguments), "" }
 }
 
+// asked makes a record that of a call which a person was asked about, by a rule or a guard.
+func asked(rule string) func(*audit.Record) {
+	return func(r *audit.Record) { r.Effect, r.Rule = "ask", rule }
+}
+
+// labelled makes a record that of a call of a run with a label.
+func labelled(label string) func(*audit.Record) {
+	return func(r *audit.Record) { r.Label, r.Arguments = label, json.RawMessage(`{}`) }
+}
+
 func textIs(value string) []drawbridge.Condition {
 	return []drawbridge.Condition{{Name: "text", Is: []json.RawMessage{json.RawMessage(value)}}}
 }
@@ -82,6 +92,20 @@ var judgeCases = map[string]struct {
 	"as before": {"", withArguments(`{}`), denying(drawbridge.Rule{Tools: []string{"read"}}), OutcomeSame, ""},
 	"by its name": {"", withArguments(`{}`), denying(drawbridge.Rule{Tools: []string{"fs:write"}}),
 		OutcomeChanged, ""},
+	"asked by the mode of the agent": {"", asked("agent"), denying(drawbridge.Rule{Tools: []string{"read"}}), OutcomeSame, ""},
+	"asked for its values":           {"", asked("flow"), denying(drawbridge.Rule{Tools: []string{"read"}}), OutcomeSame, ""},
+	"asked, and denied now":          {"", asked("agent"), denying(drawbridge.Rule{Tools: []string{"write"}}), OutcomeChanged, ""},
+	"asked by a rule":                {"", asked("rules.toml:3"), denying(drawbridge.Rule{Tools: []string{"read"}}), OutcomeChanged, ""},
+	"by the label of its run": {"", labelled("untrusted"), denying(drawbridge.Rule{When: `run.integrity == "untrusted"`}),
+		OutcomeChanged, ""},
+	"by another label": {"", labelled("project, private"), denying(drawbridge.Rule{When: `run.integrity == "untrusted"`}),
+		OutcomeSame, ""},
+	"by private text": {"", labelled("untrusted, private"), denying(drawbridge.Rule{When: `run.confidentiality == "private"`}),
+		OutcomeChanged, ""},
+	"by text that may be public": {"", labelled("untrusted"), denying(drawbridge.Rule{When: `run.confidentiality == "public"`}),
+		OutcomeUnclear, "rule 1 looks at the confidentiality of the run" + notOnRecord},
+	"without a label": {"", labelled(""), denying(drawbridge.Rule{When: `run.integrity == "untrusted"`}),
+		OutcomeUnclear, "rule 1 looks at the label of the run" + notOnRecord},
 	"by its argument": {"", withArguments(`{ "text" : "a b" }`), denying(drawbridge.Rule{Args: textIs(`"a *"`)}),
 		OutcomeChanged, ""},
 	"one that was hidden": {"", withArguments(`{"text":"password=hunter2"}`),

@@ -22,6 +22,9 @@ type UnknownFields struct {
 	AllArguments bool
 	// Dirs are the directories to which the server could join relative paths.
 	Dirs bool
+	// Label is the label of the caller's run, and Confidentiality is that part of it. The label is also unknown if the
+	// request has none.
+	Label, Confidentiality bool
 }
 
 // Replay decides a request with unknown fields. If the values of unknown fields could change the decision, Replay
@@ -29,8 +32,9 @@ type UnknownFields struct {
 // parsers read an incomplete argument in the same way.
 func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	t := p.targetFor(q.Kind, &q.Spec, q.Trust)
+	g.Label = g.Label || q.Label == nil
 	call := ruleSubject{ruleTarget: t, caller: newCallerView(&q.Caller), method: q.Method,
-		definition: q.Spec.Definition}
+		definition: q.Spec.Definition, label: q.Label}
 	call.setCall(q.Params, p.home, q.Dirs)
 	if d, lack = p.decideDespiteUnknown(&call, g); lack != "" {
 		return Decision{}, lack
@@ -255,8 +259,10 @@ func (m mentions) firstUnknown(g UnknownFields, called bool) string {
 		switch {
 		case of == "trust" && g.Trust:
 			return "the trust of the server"
-		case of == "run":
+		case of == "run" && g.Label:
 			return "the label of the run"
+		case of == "run" && g.Confidentiality && (!inside || member == "confidentiality"):
+			return "the confidentiality of the run"
 		case of == "annotations" && g.Annotations:
 			return "the annotations"
 		case (of == "tool" || of == "name") && g.Name:
