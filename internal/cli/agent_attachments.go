@@ -29,6 +29,14 @@ func (e attachmentError) Error() string {
 	return fmt.Sprintf("attach %s: %s: %s", safetext.Exact(e.path), e.word, e.text)
 }
 
+// wordsOf returns the words of a text that may attach files; a text without "@" is one word.
+func wordsOf(text string) []string {
+	if !strings.Contains(text, "@") {
+		return []string{text}
+	}
+	return strings.Split(text, " ")
+}
+
 // promptOf returns the parts of a prompt: words are joined by blanks, and a word that begins with "@" is the path of a
 // file. Text files become a block in the text, images a part.
 func promptOf(dir string, words []string) (parts []drawbridge.MessagePart, err error) {

@@ -220,6 +220,7 @@ func TestPromptsThatCannotRun(t *testing.T) {
 	}{
 		{2, "--print needs a prompt", []string{"-p"}},
 		{2, "NotFound", []string{"-p", "@missing.txt"}},
+		{2, "NotFound", []string{"-p", "look at @missing.txt"}},
 		{2, "Unsupported", []string{"-p", "@."}},
 		{2, "no session was held", []string{"-p", "-c", "x"}},
 		{2, "no session nothing was held", []string{"-p", "-r", "nothing", "x"}},

@@ -121,7 +121,7 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, f agentFlags) error {
 
 // runTerminal holds a session at the terminal.
 func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) error {
-	if _, err := promptOf(a.Dir, args); err != nil {
+	if _, err := promptOf(a.Dir, wordsOf(strings.Join(args, " "))); err != nil {
 		return err
 	}
 	dir, err := a.sessionsDir()
@@ -149,11 +149,7 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 			Dir: a.Dir, First: strings.Join(args, " "), HistoryFile: filepath.Join(filepath.Dir(dir), "prompts"),
 			Terminal: tui.Terminal{In: a.In, Out: a.Out, Env: a.Environ, Plain: f.plain, NoColour: f.noColour, Interrupts: interrupts},
 			Prompt: func(_ context.Context, text string) ([]drawbridge.MessagePart, error) {
-				words := []string{text}
-				if strings.Contains(text, "@") {
-					words = strings.Split(text, " ")
-				}
-				return promptOf(a.Dir, words)
+				return promptOf(a.Dir, wordsOf(text))
 			},
 		})
 	}
@@ -162,7 +158,10 @@ func (a *app) runTerminal(ctx context.Context, f agentFlags, args []string) erro
 
 // runPrompt runs one prompt and prints the answer.
 func (a *app) runPrompt(ctx context.Context, f agentFlags, args []string) error {
-	words := args
+	var words []string
+	for _, text := range args {
+		words = append(words, wordsOf(text)...)
+	}
 	if !IsTerminal(a.In) {
 		piped, err := io.ReadAll(io.LimitReader(a.In, maxAttachedText+1))
 		if err != nil {
@@ -172,7 +171,7 @@ func (a *app) runPrompt(ctx context.Context, f agentFlags, args []string) error 
 			return usageError{fmt.Errorf("read the prompt: standard input has more than %d MiB", maxAttachedText>>20)}
 		}
 		if text := strings.TrimSpace(string(piped)); text != "" {
-			words = append(slices.Clone(args), text)
+			words = append(words, text)
 		}
 	}
 	prompt, err := promptOf(a.Dir, words)

@@ -54,7 +54,7 @@ func (d AuditCommands) showCommand() *cobra.Command {
 		Use:     "show ID",
 		Short:   "Print all records of one call, as JSON",
 		Example: "  drawbridge audit show 01JC5Z4W8QK3E9T7N2M6R1V0XB",
-		Args:    exactArgs(1, "the id of a call"),
+		Args:    exactArgs(1, "the ID of a call"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.withAudit(cmd.Context(), func(a *admin.Audit) error {
 				records, err := a.Call(cmd.Context(), args[0])

@@ -12,9 +12,10 @@ func (a *app) reviewEndorsementsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "endorsements",
 		Short: "List the values that you have endorsed",
-		Long: `List the values that you have endorsed: values of sources that are not trusted, which may be
-used until the endorsement ends, and private text that may be sent. Values that look like
-secrets are replaced by their length. docs/information-flow.md is the guide.`,
+		Long: `List the values that you have endorsed: values from sources that are not trusted, which calls may
+use until the endorsement ends, and private text that may be sent. FROM is the source of a value,
+and FOR says which tools may use it, in whose calls. A value that looks like a secret is shown by
+its length only. docs/information-flow.md is the guide.`,
 		Example: `  drawbridge review endorsements
   drawbridge review endorsements revoke k3f9qzab`,
 		Args: rejectUnknownCommand,
@@ -67,7 +68,7 @@ func (a *app) revokeEndorsementCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke an endorsement",
-		Long:  "Revoke an endorsement. The next call with the value is asked for again.",
+		Long:  "Revoke an endorsement: the next call that uses the value is asked about again. The audit records it.",
 		Args:  exactArgs(1, "the ID of one endorsement (drawbridge review endorsements)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.adminService().RevokeEndorsement(cmd.Context(), args[0]); err != nil {

@@ -54,7 +54,7 @@ Lines that were changed by hand, or by other programs, are not known. docs/why.m
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&format, "format", "tree", "print a `FORMAT`: tree, agent-trace (a record of agent-trace 0.1) or trailer (of a Git commit)")
+	flags.StringVar(&format, "format", "tree", "the output `FORMAT`: tree, agent-trace (a record of agent-trace 0.1) or trailer (of a Git commit)")
 	flags.IntVar(&reads, "reads", 50, "show at most `N` things that the run had read")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -52,7 +52,7 @@ text that it had at that time. docs/why.md says what is stored, and what is not 
 	flags := cmd.Flags()
 	flags.IntVar(&o.Depth, "depth", workspace.DefaultWhyDepth, "show at most `N` levels of sources")
 	flags.IntVar(&o.Width, "width", workspace.DefaultWhyWidth, "show at most `N` sources of each content")
-	flags.StringVar(&format, "format", "tree", "print a `FORMAT`: tree or prov-json (W3C PROV-JSON)")
+	flags.StringVar(&format, "format", "tree", "the output `FORMAT`: tree or prov-json (W3C PROV-JSON)")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
