@@ -1,6 +1,9 @@
 package flow
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The beginnings of the parts of a reason that describe a [Finding] to a person: what a yes does, before the values.
 // The end of the first one is how long an endorsement holds.
@@ -62,10 +65,10 @@ func ReasonLines(reason string) (lines []string) {
 }
 
 // ReasonValues returns the values of a reason for which a person is asked, each with its place, its label and its
-// source. A reason without a finding has none.
+// source. A value that needs an endorsement for two reasons is there once. A reason without a finding has none.
 func ReasonValues(reason string) (values []string) {
 	for _, line := range ReasonLines(reason) {
-		if value, ok := strings.CutPrefix(line, "  "); ok {
+		if value, ok := strings.CutPrefix(line, "  "); ok && !slices.Contains(values, value) {
 			values = append(values, value)
 		}
 	}
