@@ -141,12 +141,13 @@ func (m *model) suggest() {
 	}
 }
 
-// commandChoices returns the commands whose names begin with a text. For the palette, names that contain it follow, and
-// then summaries that do.
+// commandChoices returns the command with a name, and then those whose names begin with it. For the palette, names that
+// contain it follow, and then summaries that do.
 func (m *model) commandChoices(text string, palette bool) (found []choice) {
 	const shortest = 3 // for a search in summaries
 	text = strings.ToLower(text)
 	ways := []func(c Command, name string) bool{
+		func(_ Command, name string) bool { return name == text },
 		func(_ Command, name string) bool { return strings.HasPrefix(name, text) }}
 	if palette {
 		ways = append(ways, func(_ Command, name string) bool { return strings.Contains(name, text) })
