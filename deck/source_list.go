@@ -43,10 +43,10 @@ const (
 	// sourceChunk is the number of sources that a sourceList allocates together. A slice that grows would have room for
 	// up to a quarter more.
 	sourceChunk = 64
-	// maxResultVersions is how many different results of one tool, prompt or resource a run keeps as sources. A further
+	// MaxResultVersions is how many different results of one tool, prompt or resource a run keeps as sources. A further
 	// one takes the place of the oldest, which counts as dropped. So a run that polls a tool does not lose its other
 	// sources.
-	maxResultVersions = 100
+	MaxResultVersions = 100
 )
 
 // A sourceList has the sources of a run in little memory: digests and IDs are binary, and a name is stored once. The
@@ -76,7 +76,7 @@ type keptSource struct {
 	kind, server uint16
 }
 
-// A resultVersions has the positions of the results of one tool. If there are maxResultVersions, next is the oldest.
+// A resultVersions has the positions of the results of one tool. If there are MaxResultVersions, next is the oldest.
 type resultVersions struct {
 	at   []int
 	next int
@@ -129,12 +129,12 @@ func (l *sourceList) addVersion(s Source, kept keptSource) bool {
 		v = &resultVersions{}
 		l.versions[name] = v
 	}
-	if len(v.at) < maxResultVersions {
+	if len(v.at) < MaxResultVersions {
 		v.at = append(v.at, l.end)
 		return true
 	}
 	at := &v.at[v.next]
-	v.next = (v.next + 1) % maxResultVersions
+	v.next = (v.next + 1) % MaxResultVersions
 	if *at < l.first { // it was removed
 		*at = l.end
 		return true

@@ -62,7 +62,7 @@ func TestManyResultsOfOneTool(t *testing.T) {
 		trail.Add("a", Source{Kind: "result", Server: "clock", Name: "clock__now", Digest: Digest{1, byte(i), byte(i >> 8)}})
 	}
 	got, dropped := trail.Sources("a")
-	if len(got) != 1+maxResultVersions || got[0] != file || dropped != 3*maxTrailSources-maxResultVersions {
+	if len(got) != 1+MaxResultVersions || got[0] != file || dropped != 3*maxTrailSources-MaxResultVersions {
 		t.Errorf("%d sources, the first is %+v, %d dropped", len(got), got[0], dropped)
 	}
 	last := Digest{1, byte((3*maxTrailSources - 1) & 0xff), byte((3*maxTrailSources - 1) >> 8)}

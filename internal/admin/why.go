@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,10 +197,12 @@ func (r *Service) whyLine(ctx context.Context, log *undo.Log, file *FileWhy, max
 	for i, s := range sources {
 		reads[i] = readOf(s)
 	}
+	recorded := slices.Clone(writer.Reads)
+	slices.Reverse(recorded)
 	if len(reads) == 0 { // a person's call, or a change of an earlier release
-		reads = writer.Reads
+		reads = recorded
 	}
-	writer.setReads(reads, maxReads)
+	writer.setReads(withForgotten(reads, recorded), maxReads)
 	file.Writer = &writer
 	return nil
 }
@@ -234,6 +237,40 @@ func (r *Service) writerOf(ctx context.Context, log *undo.Log, w undo.Written) (
 	prompt := r.newPromptFinder().find(w.Thread, w.Time)
 	return CallWhy{ID: w.Call, At: w.Time, Tool: w.Tool, Caller: w.Caller, Kind: w.Kind, Client: w.Client, Thread: w.Thread, Run: w.Run,
 		Prompt: prompt.Line, Model: prompt.Model}, nil
+}
+
+// withForgotten returns the noted reads of a run with those results that it did not note, because it had noted enough
+// results of the same tool. recorded are the reads that the audit has, in the order of the calls.
+func withForgotten(noted, recorded []Read) []Read {
+	type tool struct{ name, server string }
+	results, calls := map[tool]int{}, map[string]bool{}
+	for _, r := range noted {
+		calls[r.Call] = true
+		if r.Kind == "result" {
+			results[tool{r.Name, r.Server}]++
+		}
+	}
+	type placed struct {
+		Read
+		after string // the call that read it, or the one before
+	}
+	var all []placed
+	last := ""
+	for _, r := range noted {
+		last = cmp.Or(r.Call, last)
+		all = append(all, placed{r, last})
+	}
+	for _, r := range recorded {
+		if r.Kind == "result" && !calls[r.Call] && results[tool{r.Name, r.Server}] >= deck.MaxResultVersions {
+			all = append(all, placed{r, r.Call})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return strings.Compare(a.after, b.after) })
+	reads := make([]Read, len(all))
+	for i, p := range all {
+		reads[i] = p.Read
+	}
+	return reads
 }
 
 // setReads sets the reads from those in the order of the calls: the last one first, and at most limit; 0 means no

@@ -24,6 +24,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/boundary"
@@ -350,6 +351,31 @@ func TestWhyAFile(t *testing.T) {
 	}
 	if _, err := h.service().Why(t.Context(), "in.txt", 50); err == nil || !strings.Contains(err.Error(), "no tool of Drawbridge changed the file") {
 		t.Errorf("a file that no tool changed: %v", err)
+	}
+}
+
+// TestWhyOfAPollingRun has a run read more different results than it notes, before and between two writes: none is missing.
+func TestWhyOfAPollingRun(t *testing.T) {
+	n := 0
+	h := newHouse(t, mcptest.NewServer(t, mcptest.Tool{Name: "read", Answer: func(_ context.Context, c *mcptest.ServerCall) (json.RawMessage, error) {
+		n++
+		return c.Text(fmt.Sprintf("result %d", n)), nil
+	}}))
+	for i, reads := range []int{deck.MaxResultVersions + 3, 5} {
+		for range reads {
+			h.agent("thread", "notes__read", nil)
+		}
+		h.agent("thread", "write", map[string]any{"path": filepath.Join(h.project, fmt.Sprintf("%d.txt", i)), "content": "x\n"})
+	}
+	h.restart()
+	for i, want := range []int{deck.MaxResultVersions + 3, deck.MaxResultVersions + 8} {
+		w := h.whyFile(fmt.Sprintf("%d.txt:1", i)).Writer
+		if got := len(w.Reads) + w.MoreReads; got != want || len(w.Reads) != 50 {
+			t.Errorf("%d.txt: %d reads, want %d", i, got, want)
+		}
+		if !slices.IsSortedFunc(w.Reads, func(a, b admin.Read) int { return strings.Compare(b.Call, a.Call) }) {
+			t.Errorf("%d.txt: the reads are not in the order of the calls, the last one first: %+v", i, w.Reads)
+		}
 	}
 }
 
