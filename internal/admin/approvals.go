@@ -17,6 +17,8 @@ import (
 type Approvals struct {
 	db       *store.DB // nil if there is no store
 	recorder gateway.AdminRecorder
+	// by is who answers, for the audit; empty means this user, with the command "drawbridge ask".
+	by string
 }
 
 // OpenApprovals opens the store with the queue of waiting calls. If there is no store yet, it creates the store if
@@ -26,7 +28,7 @@ func (r *Service) OpenApprovals(ctx context.Context, create bool) (*Approvals, e
 	if err != nil {
 		return nil, err
 	}
-	return &Approvals{db, r.o.AdminRecorder}, nil
+	return &Approvals{db: db, recorder: r.o.AdminRecorder}, nil
 }
 
 // Close closes the store.
@@ -115,8 +117,12 @@ func (a *Approvals) answer(ctx context.Context, p PendingCall, answer store.Appr
 	if len(grants) > 0 && grants[0].Max > 0 {
 		act.Detail += fmt.Sprintf(", up to %d calls of each tool", grants[0].Max)
 	}
+	by := gateway.CurrentUser() + ", drawbridge " + act.Command
+	if a.by != "" {
+		by = a.by
+		act.Detail += ", " + by
+	}
 	return a.recorder.Run(act, func() error {
-		by := gateway.CurrentUser() + ", drawbridge " + act.Command
 		return a.db.AnswerPendingApproval(ctx, p.ID, answer, by, grants, lasts)
 	})
 }
@@ -185,12 +191,14 @@ func (a *Approvals) Revoke(ctx context.Context, id string) error {
 }
 
 // AnswerApproval answers the waiting call with this ID. If allow is set, it approves the call and stores the grant that
-// s describes. Otherwise it refuses the call.
-func (r *Service) AnswerApproval(ctx context.Context, id string, allow bool, s GrantScope) error {
+// s describes. Otherwise it refuses the call. by says in the audit who answered, and where; empty means this user, with
+// the command "drawbridge ask".
+func (r *Service) AnswerApproval(ctx context.Context, id string, allow bool, s GrantScope, by string) error {
 	queue, err := r.OpenApprovals(ctx, false)
 	if err != nil {
 		return err
 	}
+	queue.by = by
 	p, err := queue.Find(ctx, id)
 	switch {
 	case err != nil:

@@ -33,7 +33,7 @@ func TestPrintSaysWhichValueNeedsAnEndorsement(t *testing.T) {
 		t.Errorf("it does not say %q:\n%s", want, stderr)
 	}
 	out, _ := d.run(0, "audit", "log", "--failed")
-	if !regexp.MustCompile(`(?m) refused by \S+: no endorsement for text +[0-9.]+m?s `).MatchString(out) {
+	if !regexp.MustCompile(`(?m) refused by drawbridge -p: no endorsement for text +[0-9.]+m?s `).MatchString(out) {
 		t.Errorf("the audit:\n%s", out)
 	}
 }

@@ -22,6 +22,8 @@ import (
 type agentTools struct {
 	a       *app
 	session string
+	// by says in the audit who answers approval requests.
+	by string
 	// local and gateway, which offers them, are nil for the hub.
 	local   *gateway.AgentTools
 	gateway *gateway.Gateway
@@ -54,7 +56,7 @@ func (a *app) withToolsOpener(ctx context.Context, f agentFlags,
 	if !f.own {
 		err := work(ctx, func(ctx context.Context, session string, o gateway.AgentOptions,
 			work func(context.Context, agent.Tools) error) error {
-			return a.newAgentTools(session).atHub(ctx, o, work)
+			return a.newAgentTools(session, f).atHub(ctx, o, work)
 		})
 		if !errors.Is(err, hub.ErrNoHub) {
 			return err
@@ -73,7 +75,7 @@ func (a *app) withToolsOpener(ctx context.Context, f agentFlags,
 	return a.withRunningGateway(ctx, g, func(ctx context.Context) error {
 		return work(ctx, func(ctx context.Context, session string, o gateway.AgentOptions,
 			work func(context.Context, agent.Tools) error) error {
-			t := a.newAgentTools(session)
+			t := a.newAgentTools(session, f)
 			t.gateway, t.local = g, g.AgentTools(session, o)
 			defer t.local.Close()
 			return work(ctx, t)
@@ -81,8 +83,12 @@ func (a *app) withToolsOpener(ctx context.Context, f agentFlags,
 	})
 }
 
-func (a *app) newAgentTools(session string) *agentTools {
-	return &agentTools{a: a, session: session, approvals: map[string]agent.QuestionKind{}}
+func (a *app) newAgentTools(session string, f agentFlags) *agentTools {
+	by := gateway.CurrentUser() + ", in a session of the agent"
+	if f.print && !f.interactive {
+		by = "drawbridge -p, which asks no person"
+	}
+	return &agentTools{a: a, session: session, by: by, approvals: map[string]agent.QuestionKind{}}
 }
 
 // atHub opens the session at the hub and calls work. The error is hub.ErrNoHub if work was not called.
@@ -191,7 +197,7 @@ func (t *agentTools) Answer(ctx context.Context, answer agent.Answer) error {
 		if answer.Allow && answer.Always {
 			scope = admin.GrantScope{Session: true, AnyArguments: kind == agent.AskApproval}
 		}
-		return t.a.adminService().AnswerApproval(ctx, answer.ID, answer.Allow, scope)
+		return t.a.adminService().AnswerApproval(ctx, answer.ID, answer.Allow, scope, t.by)
 	case t.local != nil:
 		return t.local.Answer(ctx, answer)
 	}

@@ -79,5 +79,5 @@ func (r requester) answerApproval(ctx context.Context, id string, allow bool) er
 	if r.g == nil {
 		return hub.Approve(ctx, r.a.hubOptions(), hub.ApprovalAnswer{ID: id, Allow: allow})
 	}
-	return r.a.adminService().AnswerApproval(ctx, id, allow, admin.GrantScope{})
+	return r.a.adminService().AnswerApproval(ctx, id, allow, admin.GrantScope{}, "")
 }

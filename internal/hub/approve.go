@@ -44,7 +44,7 @@ func (h *hub) sendApprove(ctx context.Context, said hello, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	err := h.adminService().AnswerApproval(ctx, a.ID, a.Allow, a.Scope)
+	err := h.adminService().AnswerApproval(ctx, a.ID, a.Allow, a.Scope, "")
 	line := callLine{Fault: command.EncodeFault(err)}
 	if err == nil {
 		line.Result = json.RawMessage("{}")
