@@ -23,8 +23,8 @@ type PromptInfo struct {
 	Typed []string
 }
 
-// FindSessions returns the IDs of the sessions that begin with a text, in any case of the letters. root is the directory
-// with the directories of sessions. If the text is a whole ID, only that one is returned.
+// FindSessions returns the IDs of the sessions that begin with a text, in any case of the letters. root is the
+// directory with the directories of sessions. If the text is a whole ID, only that one is returned.
 func FindSessions(root, beginning string) ([]string, error) {
 	dirs, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

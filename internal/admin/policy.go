@@ -157,8 +157,8 @@ func (c CallerChange) Apply(owner drawbridge.Caller) drawbridge.Caller {
 // who may be given by the beginning of its ID; values that the person typed in it are trusted. The error is that of
 // gateway.Gateway.Explain, a *drawbridge.Fault with the code NotFound for an unknown session, or a UserError if several
 // IDs begin so.
-func (r *Service) ExplainCall(ctx context.Context, g *gateway.Gateway, owner drawbridge.Caller, who CallerChange, name string,
-	arguments json.RawMessage) (e gateway.Explanation, err error) {
+func (r *Service) ExplainCall(ctx context.Context, g *gateway.Gateway, owner drawbridge.Caller, who CallerChange,
+	name string, arguments json.RawMessage) (e gateway.Explanation, err error) {
 	if who.Thread == "" {
 		return g.Explain(who.Apply(owner), name, arguments)
 	}
@@ -168,8 +168,8 @@ func (r *Service) ExplainCall(ctx context.Context, g *gateway.Gateway, owner dra
 		return e, err
 	}
 	if len(found) > 1 {
-		return e, userErrorf("explain the call: %d sessions have an ID that begins with %s (write more of the ID)", len(found),
-			safetext.Line(who.Thread))
+		return e, userErrorf("explain the call: %d sessions have an ID that begins with %s (write more of the ID)",
+			len(found), safetext.Line(who.Thread))
 	}
 	var typed []string
 	if len(found) == 1 {

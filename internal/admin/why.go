@@ -127,7 +127,8 @@ func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer 
 	return answer, r.addNames(ctx, answer.Call)
 }
 
-// unknownFile returns the error for a target that no tool changed; nil if it is no file, and may be the ID of a call.
+// unknownFile returns the error for a target that no tool changed; nil if there is no such file
+// and the target may be the ID of a call.
 func unknownFile(path, target string) error {
 	const takes = "(drawbridge why takes a file, FILE:LINE, or the ID of a call: drawbridge audit log)"
 	stat, err := os.Stat(path)
@@ -137,7 +138,8 @@ func unknownFile(path, target string) error {
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return userErrorf("%s: %v %s", safetext.Line(target), undo.ErrNoChanges, takes)
 	case !isCallPrefix(target):
-		return userErrorf("%s: there is no such file, and no tool of Drawbridge wrote it %s", safetext.Line(target), takes)
+		return userErrorf("%s: there is no such file, and no tool of Drawbridge wrote it %s",
+			safetext.Line(target), takes)
 	}
 	return nil
 }

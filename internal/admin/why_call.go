@@ -111,14 +111,15 @@ func (a *Audit) findCall(ctx context.Context, id string) (call audit.Record, err
 	switch len(ids) {
 	case 0:
 		if other.ID != "" {
-			return call, userErrorf("%s is the record of %s, which is not a call (drawbridge audit show %s)", safetext.Line(id),
-				safetext.Line(other.Method), safetext.Line(other.ID))
+			return call, userErrorf("%s is the record of %s, which is not a call (drawbridge audit show %s)",
+				safetext.Line(id), safetext.Line(other.Method), safetext.Line(other.ID))
 		}
 		return call, userErrorf("the audit has no call %s (drawbridge audit log)", safetext.Line(id))
 	case 1:
 		return call, nil
 	}
-	return audit.Record{}, userErrorf("%d calls have an ID that begins with %s (write more of the ID: drawbridge audit log)", len(ids), safetext.Line(id))
+	return audit.Record{}, userErrorf("%d calls have an ID that begins with %s (write more of the ID: drawbridge audit log)",
+		len(ids), safetext.Line(id))
 }
 
 // readsBefore returns what the run of a call had read before it, in the order of the calls. The digests are missing.

@@ -354,18 +354,21 @@ func TestWhyAFile(t *testing.T) {
 	}
 }
 
-// TestWhyOfAPollingRun has a run read more different results than it notes, before and between two writes: none is missing.
+// TestWhyOfAPollingRun has a run read more different results than it notes, before and between two writes: none is
+// missing.
 func TestWhyOfAPollingRun(t *testing.T) {
 	n := 0
-	h := newHouse(t, mcptest.NewServer(t, mcptest.Tool{Name: "read", Answer: func(_ context.Context, c *mcptest.ServerCall) (json.RawMessage, error) {
+	count := func(_ context.Context, c *mcptest.ServerCall) (json.RawMessage, error) {
 		n++
 		return c.Text(fmt.Sprintf("result %d", n)), nil
-	}}))
+	}
+	h := newHouse(t, mcptest.NewServer(t, mcptest.Tool{Name: "read", Answer: count}))
 	for i, reads := range []int{deck.MaxResultVersions + 3, 5} {
 		for range reads {
 			h.agent("thread", "notes__read", nil)
 		}
-		h.agent("thread", "write", map[string]any{"path": filepath.Join(h.project, fmt.Sprintf("%d.txt", i)), "content": "x\n"})
+		path := filepath.Join(h.project, fmt.Sprintf("%d.txt", i))
+		h.agent("thread", "write", map[string]any{"path": path, "content": "x\n"})
 	}
 	h.restart()
 	for i, want := range []int{deck.MaxResultVersions + 3, deck.MaxResultVersions + 8} {
@@ -398,8 +401,11 @@ func TestWhyNamesTheWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := h.service().Why(t.Context(), page.Written.Call, 50)
-	if err != nil || len(answer.Call.Writes) != 1 || answer.Call.Names[string(answer.Call.Writes[0].Entity)] != "page Limits (limits)" {
-		t.Errorf("the call %+v, %v", answer.Call, err)
+	if err != nil || len(answer.Call.Writes) != 1 {
+		t.Fatalf("the call %+v, %v", answer.Call, err)
+	}
+	if got := answer.Call.Names[string(answer.Call.Writes[0].Entity)]; got != "page Limits (limits)" {
+		t.Errorf("the name %q", got)
 	}
 }
 

@@ -69,11 +69,13 @@ func TestExplainOfASession(t *testing.T) {
 			t.Errorf("%s, a value that was typed:\n%s", thread, out)
 		}
 	}
-	if out := explain(1, "other", "01NONE"); out != "drawbridge: explain the call: no session has an ID that begins with 01NONE (/session in a session shows its ID)\n" {
+	const none = "explain the call: no session has an ID that begins with 01NONE (/session in a session shows its ID)"
+	if out := explain(1, "other", "01NONE"); out != "drawbridge: "+none+"\n" {
 		t.Errorf("an unknown session: %s", out)
 	}
 	d.run(0, "-p", "hello")
-	if out := explain(2, "other", "0"); out != "drawbridge: explain the call: 2 sessions have an ID that begins with 0 (write more of the ID)\n" {
+	const two = "explain the call: 2 sessions have an ID that begins with 0 (write more of the ID)"
+	if out := explain(2, "other", "0"); out != "drawbridge: "+two+"\n" {
 		t.Errorf("a beginning of two IDs: %s", out)
 	}
 }

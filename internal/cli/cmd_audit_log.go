@@ -99,8 +99,8 @@ func (d AuditCommands) printRecords(records []audit.Record, asJSON bool) error {
 // minAuditWidth is the smallest width of a terminal on which all columns of an audit log can be read.
 const minAuditWidth = 110
 
-// auditRows returns the rows of a table of records. On a narrow terminal the column of the duration is left out, and the
-// method stands before the tool unless it is a call of a tool.
+// auditRows returns the rows of a table of records. On a narrow terminal the column of the duration is left out, and
+// the method stands before the tool unless it is a call of a tool.
 func auditRows(records []audit.Record, width int) string {
 	narrow := width > 0 && width < minAuditWidth
 	var b strings.Builder

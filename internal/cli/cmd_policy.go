@@ -158,7 +158,8 @@ run has read. docs/information-flow.md is the guide.`,
 	flags.StringVar(&who.Client, "client", "", "the name that the client sends")
 	flags.StringVar(&who.Kind, "kind", "", "the kind of caller: `author`, agent, external, import or sandbox")
 	flags.StringArrayVar(&who.Scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; may be repeated")
-	flags.StringVar(&who.Thread, "thread", "", "the ID of the `SESSION` of the agent that calls, or its beginning; /session shows it")
+	flags.StringVar(&who.Thread, "thread", "",
+		"the ID of the `SESSION` of the agent that calls, or its beginning; /session shows it")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

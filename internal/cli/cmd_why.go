@@ -59,7 +59,8 @@ Lines that were changed by hand, or by other programs, are not known. docs/why.m
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&format, "format", "tree", "the output `FORMAT`: tree, agent-trace (a record of agent-trace 0.1) or trailer (of a Git commit)")
+	flags.StringVar(&format, "format", "tree",
+		"the output `FORMAT`: tree, agent-trace (a record of agent-trace 0.1) or trailer (of a Git commit)")
 	flags.IntVar(&reads, "reads", 50, "show at most `N` things that the run had read")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -175,7 +176,8 @@ func callTree(c *admin.CallWhy, line string) treeNode {
 		n.below = append(n.below, treeNode{line: "wrote " + writtenWords(c, w)})
 	}
 	for _, r := range c.Reads {
-		n.below = append(n.below, treeNode{line: "read before: " + readWords(c, r), details: nonEmpty(digestDetail(r.Digest, r.Call))})
+		n.below = append(n.below, treeNode{line: "read before: " + readWords(c, r),
+			details: nonEmpty(digestDetail(r.Digest, r.Call))})
 	}
 	if c.MoreReads > 0 {
 		n.below = append(n.below, treeNode{line: fmt.Sprintf("… %s before that left out (--reads)", formatCount(c.MoreReads, "read"))})

@@ -23,8 +23,8 @@ func (n *treeNode) addDetail(text string) {
 	}
 }
 
-// printTree prints a tree. Each text is made printable. A text is printed on one line; on a terminal it continues on the
-// next line, at the same place of the tree, if it is too long.
+// printTree prints a tree. Each text is made printable. A text is printed on one line; on a terminal it continues on
+// the next line, at the same place of the tree, if it is too long.
 func printTree(w io.Writer, root treeNode) error {
 	p := treePrinter{width: terminalWidth(w)}
 	p.add(root, "", "")

@@ -67,9 +67,11 @@ func countLines(n treeNode) int {
 
 // TestTreesFitTheTerminal prints a tree on terminals: what is too wide continues at the same place of the tree.
 func TestTreesFitTheTerminal(t *testing.T) {
-	root := treeNode{line: "page Frogs (frogs)", details: []string{"candidate, agent-produced by ann with page_create"}, below: []treeNode{
-		{line: "memory workspace/frogs and more words", details: []string{"sha256 0123456789012345678901234567890123456789"}},
-		{line: "result of notes__read, server 名前名前名前名前"}}}
+	root := treeNode{line: "page Frogs (frogs)", details: []string{"candidate, agent-produced by ann with page_create"},
+		below: []treeNode{
+			{line: "memory workspace/frogs and more words",
+				details: []string{"sha256 0123456789012345678901234567890123456789"}},
+			{line: "result of notes__read, server 名前名前名前名前"}}}
 	for width, want := range map[int]string{
 		0: `page Frogs (frogs)
 │   candidate, agent-produced by ann with page_create

@@ -70,15 +70,17 @@ func TestFitTimes(t *testing.T) {
 
 func TestAuditRowsFitTheTerminal(t *testing.T) {
 	records := []audit.Record{
-		{ID: "01M8JEFKVK3442T95T3YTHXHRD", Kind: audit.Call, Method: "tools/call", Card: "fs__write_file", Outcome: audit.Refused,
-			Reason: "the tool may change something", By: "root, drawbridge ask deny"},
-		{ID: "01M8JEFKVK3442T95T3YTHXHRE", Kind: audit.AdminAction, Method: "ask deny", Server: "fs", Card: "fs__write_file", Outcome: audit.OK}}
+		{ID: "01M8JEFKVK3442T95T3YTHXHRD", Kind: audit.Call, Method: "tools/call", Card: "fs__write_file",
+			Outcome: audit.Refused, Reason: "the tool may change something", By: "root, drawbridge ask deny"},
+		{ID: "01M8JEFKVK3442T95T3YTHXHRE", Kind: audit.AdminAction, Method: "ask deny", Server: "fs",
+			Card: "fs__write_file", Outcome: audit.OK}}
 	for i := range records {
 		records[i].Caller.Principal, records[i].At = "root", time.Date(2026, 11, 29, 1, 25, 1, 0, time.Local)
 	}
 	for width, want := range map[int]string{
 		0: "AT\tCALLER\tMETHOD\tTOOL\tOUTCOME\tTOOK\tID\n" +
-			"2026-11-29 01:25:01\troot\ttools/call\tfs__write_file\trefused by root: the tool may change something\t-\t01M8JEFKVK3442T95T3YTHXHRD\n" +
+			"2026-11-29 01:25:01\troot\ttools/call\tfs__write_file\t" +
+			"refused by root: the tool may change something\t-\t01M8JEFKVK3442T95T3YTHXHRD\n" +
 			"2026-11-29 01:25:01\troot\task deny\tfs__write_file\tok\t-\t01M8JEFKVK3442T95T3YTHXHRE\n",
 		80: "AT\tCALLER\tTOOL\tOUTCOME\tID\n" +
 			"01:25:01\troot\tfs__write_fi…\trefused by ro…\t01M8JEFKVK3442T95T3YTHXHRD\n" +

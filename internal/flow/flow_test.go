@@ -252,7 +252,8 @@ func TestReasonLines(t *testing.T) {
 			t.Errorf("%q: %q, want %q", reason, got, want)
 		}
 	}
-	const twice = "yes endorses these values for 8 hours: to (private, from file a); yes sends private text: to (private, from file a)"
+	const twice = "yes endorses these values for 8 hours: to (private, from file a); " +
+		"yes sends private text: to (private, from file a)"
 	if got := ReasonValues(twice); !slices.Equal(got, []string{"to (private, from file a)"}) {
 		t.Errorf("values: %q", got)
 	}

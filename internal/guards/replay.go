@@ -34,7 +34,7 @@ const (
 // A ReplayVerdict is the result of replaying one logged call.
 type ReplayVerdict struct {
 	Outcome ReplayOutcome
-	// Before is the verdict of the rules in the log, and Rule is the rule or the guard that decided according to the log.
+	// Before is the verdict of the rules in the log, and Rule is the rule or the guard that decided according to it.
 	Before, Rule string
 	// Now is the decision of the new rules. It is set for OutcomeSame and OutcomeChanged.
 	Now policy.Decision
@@ -173,8 +173,8 @@ func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.Unk
 	return q, g, true
 }
 
-// recordedLabel returns the label of the run of a call; nil if the record has none. The record says of a text that is not
-// private neither that it is internal nor that it is public: then noConfidentiality is true.
+// recordedLabel returns the label of the run of a call; nil if the record has none. The record says of a text that is
+// not private neither that it is internal nor that it is public: then noConfidentiality is true.
 func recordedLabel(r audit.Record) (label *flow.Label, noConfidentiality bool) {
 	if r.Label == "" {
 		return nil, true

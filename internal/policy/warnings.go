@@ -105,7 +105,8 @@ func (m mentions) unknownMembers() (all []string) {
 	for _, v := range variableMembers {
 		for _, part := range m.parts {
 			name, is := strings.CutPrefix(part, v.variable+".")
-			text := fmt.Sprintf("when uses %s, which does not exist: a %s has %s", part, v.variable, strings.Join(v.members, ", "))
+			text := fmt.Sprintf("when uses %s, which does not exist: a %s has %s", part, v.variable,
+				strings.Join(v.members, ", "))
 			if is && !slices.Contains(v.members, name) && !slices.Contains(all, text) {
 				all = append(all, text)
 			}
@@ -113,8 +114,8 @@ func (m mentions) unknownMembers() (all []string) {
 	}
 	for _, c := range m.compared {
 		if values := knownValues[c.part]; values != nil && !slices.Contains(values, c.text) {
-			all = append(all, fmt.Sprintf("when compares %s with %.60q, which it never is: it is one of %s", c.part, c.text,
-				strings.Join(values, ", ")))
+			all = append(all, fmt.Sprintf("when compares %s with %.60q, which it never is: it is one of %s",
+				c.part, c.text, strings.Join(values, ", ")))
 		}
 	}
 	return all

@@ -74,7 +74,8 @@ const maxNamedSlots = 20
 // revisionNamed returns the error for a name that is not one of an entity. It is cause unless the name is the ID of a
 // revision, which lists show too, and the reader may see what it is a revision of.
 func (w *Workspace) revisionNamed(ctx context.Context, name string, o workspace.WhyOptions, cause error) error {
-	all, err := w.linked(ctx, "SELECT entity FROM revisions WHERE revision = $1 ORDER BY kind = 'page' DESC LIMIT 1", name)
+	all, err := w.linked(ctx,
+		"SELECT entity FROM revisions WHERE revision = $1 ORDER BY kind = 'page' DESC LIMIT 1", name)
 	if err != nil || len(all) == 0 {
 		return cause
 	}
@@ -82,7 +83,8 @@ func (w *Workspace) revisionNamed(ctx context.Context, name string, o workspace.
 	if err != nil || entity.Kind == workspace.Withheld {
 		return cause
 	}
-	f := w.db.newFault("find an entity", drawbridge.NotFound, fmt.Errorf("%.80q is a revision of %s", name, entity.Title()))
+	f := w.db.newFault("find an entity", drawbridge.NotFound,
+		fmt.Errorf("%.80q is a revision of %s", name, entity.Title()))
 	f.Next = "drawbridge workspace why " + string(entity.ID)
 	return f
 }

@@ -212,9 +212,8 @@ func TestLateCommandsKeepArguments(t *testing.T) {
 // TestAWholeNameIsFirst: a name that is typed whole is run, although a command before it has an alias that begins so.
 func TestAWholeNameIsFirst(t *testing.T) {
 	x := open(t, 80, 24, Options{Session: newSession(t, &script{}, nil), Commands: []Command{
-		{Name: "again", Usage: "[ID]", Aliases: []string{"jobs-all"}, Run: func(context.Context, string) (Output, error) {
-			return Output{Text: "Resumed."}, nil
-		}},
+		{Name: "again", Usage: "[ID]", Aliases: []string{"jobs-all"},
+			Run: func(context.Context, string) (Output, error) { return Output{Text: "Resumed."}, nil }},
 		{Name: "jobs", Run: func(context.Context, string) (Output, error) { return Output{Text: "The jobs."}, nil }}}})
 	x.press("/jobs")
 	x.shows("> /jobs", "/jobs-all [ID]")
