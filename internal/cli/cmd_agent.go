@@ -280,7 +280,8 @@ func chooseSession(dir string, f agentFlags) (string, error) {
 	}
 	switch found {
 	case 0:
-		return "", usageError{fmt.Errorf("no session %s was held in this directory", safetext.Exact(f.resume))}
+		return "", usageError{fmt.Errorf("no session %s was held in this directory (/resume in a session lists them)",
+			safetext.Exact(f.resume))}
 	case 1:
 		return id, nil
 	}
