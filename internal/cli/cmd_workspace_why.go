@@ -60,6 +60,9 @@ text that it had at that time. docs/why.md says what is stored, and what is not 
 // whyTree returns the printed form of a tree of sources.
 func whyTree(w *workspace.Why) treeNode {
 	n := treeNode{line: whyLine(w)}
+	if w.Deleted {
+		n.addDetail("the page is deleted")
+	}
 	if w.Written != nil {
 		addWritten(&n, w.Written)
 	}

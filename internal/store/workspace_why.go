@@ -321,7 +321,7 @@ func (b *whyBuilder) describe(node *workspace.Why, r workspace.Revision) (hidden
 	switch r.Kind {
 	case workspace.PageKind:
 		node.Name = r.Text
-		one("SELECT slug FROM pages WHERE id = $1", &node.Page)
+		one("SELECT slug, deleted <> 0 FROM pages WHERE id = $1", &node.Page, &node.Deleted)
 	case workspace.BlockKind:
 		one("SELECT b.slot, p.slug FROM blocks AS b JOIN pages AS p ON p.id = b.page WHERE b.id = $1", &node.Name, &node.Page)
 	case workspace.TagKind:

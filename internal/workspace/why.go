@@ -25,6 +25,8 @@ type Why struct {
 	Written *Written `json:"written,omitempty"`
 	// State is that of the revision; see Revision.
 	State string `json:"state,omitempty"`
+	// Deleted reports that the entity is a page which is deleted now.
+	Deleted bool `json:"deleted,omitempty"`
 	// Shown reports that the sources are listed at another place of the tree.
 	Shown bool `json:"shown,omitempty"`
 	// LeftOut is the number of sources that are not in the tree, because it would be too large.
