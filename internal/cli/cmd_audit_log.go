@@ -165,17 +165,14 @@ func auditColumns(r audit.Record) []string {
 	return row
 }
 
-// maxReason is the maximum length of a reason in a table in characters.
-const maxReason = 80
-
 // shortReason returns a reason for a table. Of values that need an endorsement it has the places in the arguments only.
 func shortReason(reason string) string {
-	if flow.AsksForValues(reason) {
-		places := flow.ReasonValues(reason)
-		for i, place := range places {
-			places[i], _, _ = strings.Cut(place, " (")
-		}
-		reason = "no endorsement for " + strings.Join(places, ", ")
+	if !flow.AsksForValues(reason) {
+		return reason
 	}
-	return truncateLine(reason, maxReason)
+	places := flow.ReasonValues(reason)
+	for i, place := range places {
+		places[i], _, _ = strings.Cut(place, " (")
+	}
+	return truncateLine("no endorsement for "+strings.Join(places, ", "), maxPromptLine)
 }
