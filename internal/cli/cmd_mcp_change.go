@@ -37,7 +37,7 @@ func (a *app) noHubText() string {
 	if a.sessionReloads() {
 		return ""
 	}
-	return "no hub is running, the next serve reads it"
+	return `no hub is running: the next "drawbridge serve" reads it`
 }
 
 // sessionReloads reports whether this command runs in a session that reads the configuration after it.
