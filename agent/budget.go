@@ -117,9 +117,9 @@ func (b *Budget) reserve(a Amount) (*Reservation, error) {
 		return refuse("dollars", "the limit is $%.4f, $%.4f are used, $%.4f more are needed", l.Dollars, taken.Dollars,
 			a.Dollars)
 	case l.Turns > 0 && a.Turns > 0 && want.Turns > l.Turns:
-		return refuse("turns", "the limit of %d requests to models is reached", l.Turns)
+		return refuse("turns", "the limit of requests to models is reached: %d", l.Turns)
 	case l.Calls > 0 && a.Calls > 0 && want.Calls > l.Calls:
-		return refuse("calls", "the limit of %d calls of tools is reached", l.Calls)
+		return refuse("calls", "the limit of calls of tools is reached: %d", l.Calls)
 	}
 	b.reserved = b.reserved.plus(a)
 	return &Reservation{budget: b, amount: a}, nil

@@ -26,7 +26,7 @@ func TestBudgetEndsTheRun(t *testing.T) {
 		reason   string
 	}{
 		{"no limits", agent.Amount{}, drawbridge.ModelPrice{}, 20, "limit of turns"},
-		{"turns", agent.Amount{Turns: 3}, price, 3, "the limit of 3 requests to models is reached"},
+		{"turns", agent.Amount{Turns: 3}, price, 3, "the limit of requests to models is reached: 3"},
 		// Each turn uses 110 tokens. The request after the last needs its input and 256 tokens of output at least.
 		{"tokens", agent.Amount{Tokens: 2000}, price, 15, "the limit is 2000 tokens"},
 		{"dollars", agent.Amount{Dollars: 0.01}, price, 20, "limit of turns"},
@@ -34,7 +34,7 @@ func TestBudgetEndsTheRun(t *testing.T) {
 		{"unknown price", agent.Amount{Dollars: 100}, drawbridge.ModelPrice{Input: 1}, 0,
 			"the price of test/script is not known, so the limit of $100.00 cannot be kept"},
 		// The first refusal is told to the model; the second ends the run.
-		{"calls", agent.Amount{Calls: 2}, price, 4, "the limit of 2 calls of tools is reached"},
+		{"calls", agent.Amount{Calls: 2}, price, 4, "the limit of calls of tools is reached: 2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := 0
@@ -179,7 +179,7 @@ func TestBudgetOfCallsWithinCalls(t *testing.T) {
 	}{
 		{"no limit", 0, false, 5, 6, ""},
 		{"enough", 6, false, 5, 6, ""},
-		{"too few", 3, false, 2, 3, "budget: the limit of 3 calls of tools is reached"},
+		{"too few", 3, false, 2, 3, "budget: the limit of calls of tools is reached: 3"},
 		{"broken history", 6, true, 0, 1, "write the history: the disk is full"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -38,8 +38,8 @@ func (s openSession) toolsOrError() (*agentTools, error) {
 // holdSession opens a session and calls work with it. The session is closed when work returns.
 func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpener,
 	work func(context.Context, openSession) error) error {
-	if f.thinking != "" && !slices.Contains(drawbridge.ThinkingLevels(), drawbridge.ThinkingLevel(f.thinking)) {
-		return usageError{fmt.Errorf("--thinking is %s, not %s", configfile.JoinOr(thinkingTexts()), safetext.Exact(f.thinking))}
+	if err := f.check(); err != nil {
+		return usageError{err}
 	}
 	models, _, err := a.openChatModels(ctx)
 	if err != nil {
@@ -73,6 +73,24 @@ func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpen
 		own, _ := tools.(*agentTools)
 		return work(ctx, openSession{session: s, history: history, tools: own})
 	})
+}
+
+// check returns an error for a flag with a value that it does not have.
+func (f agentFlags) check() error {
+	modes := []string{string(agent.AskFirst), string(agent.AcceptEdits), string(agent.PlanOnly), string(agent.Bypass)}
+	switch {
+	case f.thinking != "" && !slices.Contains(thinkingTexts(), f.thinking):
+		return fmt.Errorf("--thinking is %s, not %s", configfile.JoinOr(thinkingTexts()), safetext.Exact(f.thinking))
+	case f.mode != "" && !slices.Contains(modes, f.mode):
+		return fmt.Errorf("--permission-mode is %s, not %s", configfile.JoinOr(modes), safetext.Exact(f.mode))
+	case f.maxTurns < 0:
+		return fmt.Errorf("--max-turns is a positive number, not %d", f.maxTurns)
+	case f.maxCalls < 0:
+		return fmt.Errorf("--max-calls is a positive number, not %d", f.maxCalls)
+	case f.maxCost < 0:
+		return fmt.Errorf("--max-cost is a positive number, not %v", f.maxCost)
+	}
+	return nil
 }
 
 // thinkingTexts returns the values of --thinking.

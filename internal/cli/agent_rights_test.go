@@ -247,7 +247,7 @@ func TestCallsOfScriptsAreCounted(t *testing.T) {
 				d.startHub()
 			}
 			out, _ := d.run(0, "-p", "--permission-mode", "bypass", "--max-calls", "4", "write")
-			if want := "the limit of 4 calls of tools is reached"; strings.Count(out, want) != 6 {
+			if want := "the limit of calls of tools is reached: 4"; strings.Count(out, want) != 6 {
 				t.Errorf("the script says %s", out)
 			}
 			wantNotes(t, file, "0", "1", "2")
