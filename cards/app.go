@@ -412,3 +412,6 @@ func CommandTools() []string { return []string{"bash", "process", "bg-process"} 
 
 // FetchTools returns the names of the cards that send their arguments to the web.
 func FetchTools() []string { return []string{"webfetch", "websearch"} }
+
+// ExportTools returns the names of the cards that write pages into a directory.
+func ExportTools() []string { return []string{"workspace_export"} }

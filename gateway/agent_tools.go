@@ -145,6 +145,7 @@ func (t *AgentTools) Select(ctx context.Context, who agent.Identity, text string
 	for i, name := range known {
 		recent[i] = string(name)
 	}
+	t.g.flow.NoteDescriptions() // those that the model is about to see, also if a server changes them later
 	chosen := t.g.ToolsForTurn(ctx, caller, deck.ModelTurn{Query: text, Recent: recent})
 	all := t.g.deck.Items(caller, mcp.MethodToolsList)
 	selected := map[drawbridge.CardName]bool{}

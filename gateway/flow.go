@@ -46,7 +46,7 @@ func (g *Gateway) followLabels(ctx context.Context, c Config) {
 		PrivateFiles: append(config.DefaultPrivateFiles(), s.PrivateFiles...), PrivatePages: s.PrivatePages, Endorsement: s.Endorsement,
 		Annotations: s.Annotations != nil && *s.Annotations,
 		Tools: guards.FlowTools{Edits: cards.EditTools(), Files: cards.FileTools(), Commands: cards.CommandTools(),
-			Fetches: cards.FetchTools()}}
+			Fetches: cards.FetchTools(), Exports: cards.ExportTools()}}
 	for _, root := range g.set.Settings.Roots {
 		o.Roots = append(o.Roots, policy.PathSpellings(root.URI, "")[0])
 	}
@@ -69,20 +69,17 @@ func (l listedTexts) ListVersion() uint64 { return l.g.deck.ListVersion() }
 
 // Descriptions implements [guards.Descriptions].
 func (l listedTexts) Descriptions() (all []guards.Description) {
-	servers := map[drawbridge.ServerID]bool{}
 	owner := l.g.owner
 	owner.Kind = drawbridge.Author
 	for _, spec := range l.g.deck.Items(owner, mcp.MethodToolsList) {
-		if spec.Server == "" {
-			continue
+		if spec.Server != "" {
+			all = append(all, guards.Description{Server: spec.Server, Tool: spec.Tool, Text: rawjson.GetString(spec.Definition, "description"),
+				Schema: string(rawjson.Apply(spec.Definition, rawjson.Drop("description")))})
 		}
-		servers[spec.Server] = true
-		all = append(all, guards.Description{Server: spec.Server, Tool: spec.Tool, Text: rawjson.GetString(spec.Definition, "description"),
-			Schema: string(rawjson.Apply(spec.Definition, rawjson.Drop("description")))})
 	}
-	for id := range servers {
-		if listing, ok := l.g.deck.LastListing(id); ok && listing.Instructions != "" {
-			all = append(all, guards.Description{Server: id, Text: listing.Instructions})
+	for _, row := range l.g.Config().Mountable() {
+		if listing, ok := l.g.deck.LastListing(row.ID); ok && listing.Instructions != "" {
+			all = append(all, guards.Description{Server: row.ID, Text: listing.Instructions})
 		}
 	}
 	return all

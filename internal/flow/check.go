@@ -22,6 +22,11 @@ type Act struct {
 	Described func(value string) *Source
 	// TextsOnly is set if numbers and booleans in the arguments can do no harm.
 	TextsOnly bool
+	// Known reports whether the name of an argument is one of those that the tool declares; nil knows all names. Other
+	// names are values.
+	Known func(name string) bool
+	// Reads is private text that the call itself reads and may send; nil if there is none.
+	Reads *Source
 	// Server is the server that the values reach; empty for Drawbridge's own tools. What a server has returned may be
 	// sent to the same server.
 	Server string
@@ -55,13 +60,16 @@ const maxValues = 512
 // private text outside.
 func (r *Run) Check(act Act, arguments json.RawMessage, endorsed func(path, text string, sends bool) bool) (f Finding) {
 	label := r.Label()
-	secret := act.Sends && label.Confidentiality == Private && r.hasPrivateOf(act.Server)
+	secret := act.Sends && (label.Confidentiality == Private && r.hasPrivateOf(act.Server) || act.Reads != nil)
 	if label.Integrity >= act.Needs && !secret && (act.Described == nil || act.Needs == Untrusted) {
 		return f
 	}
-	for path, text := range Values(arguments, act.TextsOnly) {
+	for path, text := range act.values(arguments) {
 		v := Value{Path: path, Text: text}
 		v.Label, v.Origin = r.LabelOf(text)
+		if act.Reads != nil && (v.Label.Integrity < Trusted || r.made(text)) {
+			v.Label, v.Origin = v.Label.Join(act.Reads.Label), act.Reads
+		}
 		if act.Described != nil && v.Label.Integrity >= act.Needs && r.made(text) {
 			if s := act.Described(text); s != nil {
 				v.Label, v.Origin = v.Label.Join(s.Label), s
@@ -86,7 +94,8 @@ func (r *Run) made(value string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wanted := plain(value)
-	return wanted != "" && !slices.ContainsFunc(r.typed, func(text string) bool { return contains(text, wanted) }) && r.find(wanted) == nil
+	return wanted != "" && !slices.ContainsFunc(r.typed, func(text string) bool { return contains(text, wanted) }) &&
+		r.findIn(wanted, func(t *readText) bool { return t.source.Kind != CallSource }) == nil
 }
 
 // Contains reports whether a text has a value as whole words. The text is in lower case.
@@ -122,6 +131,24 @@ func (r *Run) firstPrivate(server string) *Source {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.privateElsewhere(server)
+}
+
+// values iterates over the values of a call, and the names of arguments that are not known.
+func (act Act) values(arguments json.RawMessage) iter.Seq2[string, string] {
+	return func(yield func(path, text string) bool) {
+		if act.Known != nil {
+			for m := range rawjson.Members(arguments) {
+				if name, ok := rawjson.DecodeString(m.Name); ok && !act.Known(name) && !yield(name+nameSuffix, name) {
+					return
+				}
+			}
+		}
+		for path, text := range Values(arguments, act.TextsOnly) {
+			if !yield(path, text) {
+				return
+			}
+		}
+	}
 }
 
 // Values iterates over the values in the arguments of a call, with their places: texts, numbers and booleans, and the

@@ -29,6 +29,10 @@ type Source struct {
 	Label  Label  `json:"label"`
 }
 
+// CallSource is the kind of the source for the arguments of a call that a run has made before it had read anything. Their
+// values are as trusted as the run was, but the model may have them from the description of a tool.
+const CallSource = "call"
+
 // String returns the source for people, such as "result mail__message".
 func (s Source) String() string {
 	name := s.Name
@@ -152,11 +156,25 @@ func (r *Run) Read(s Source, raw, arguments json.RawMessage) {
 }
 
 // find returns the text with the best label in which a value stands as whole words. The value is in lower case.
-func (r *Run) find(value string) (best *readText) {
+func (r *Run) find(value string) *readText {
+	return r.findIn(value, func(*readText) bool { return true })
+}
+
+// findIn is like find, for some of the texts. A server that was asked for a value does not vouch for it afterwards: it
+// may only repeat what it was told.
+func (r *Run) findIn(value string, counts func(*readText) bool) (best *readText) {
+	var told []string // servers
 	for i := range r.texts {
 		t := &r.texts[i]
 		t.prepare()
-		if (best == nil || moreTrusted(t.source.Label, best.source.Label)) && contains(t.text, value) && !strings.Contains(t.asked, value) {
+		if strings.Contains(t.asked, value) {
+			if t.source.Server != "" && contains(t.asked, value) {
+				told = append(told, t.source.Server)
+			}
+			continue
+		}
+		if counts(t) && (best == nil || moreTrusted(t.source.Label, best.source.Label)) && contains(t.text, value) &&
+			(t.source.Server == "" || !slices.Contains(told, t.source.Server)) {
 			best = t
 		}
 	}
@@ -252,8 +270,17 @@ func digitAt(text string, atEnd bool) bool {
 
 func isWord(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
 
+// maxSpace is how many bytes of space around a value do not count. More could carry text.
+const maxSpace = 2
+
 // plain returns a value as it is searched for.
-func plain(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
+func plain(value string) string {
+	trimmed := strings.TrimSpace(value)
+	if len(value)-len(trimmed) > maxSpace {
+		trimmed = value
+	}
+	return strings.ToLower(trimmed)
+}
 
 // LabelOf returns the label of a value of an argument. It is that of the person's texts or of the source in which the
 // value stands as it is. Any other value was made by the model, from everything that the run has read. origin is a

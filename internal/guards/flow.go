@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -49,8 +50,9 @@ type EndorsementStore interface {
 
 // FlowTools are the names of Drawbridge's own tools that matter to the guard.
 type FlowTools struct {
-	// Edits write files, Files read them, Commands run commands, and Fetches send their arguments to the web.
-	Edits, Files, Commands, Fetches []string
+	// Edits write files, Files read them, Commands run commands, and Fetches send their arguments to the web. Exports write
+	// pages into a directory.
+	Edits, Files, Commands, Fetches, Exports []string
 }
 
 // FlowOptions are the options of a [FlowGuard].
@@ -299,7 +301,7 @@ func (g *FlowGuard) check(ctx context.Context, r *flow.Run, q deck.Question, jud
 		return ok
 	}
 	found := r.Check(act, arguments, isEndorsed)
-	if run := g.runFile(ctx, q, arguments); run != nil && act.Needs > flow.Untrusted && !isEndorsed(run.Path, run.Text, false) {
+	if run := g.runFile(ctx, q, arguments); run != nil && judged == "all" && !isEndorsed(run.Path, run.Text, false) {
 		found.Values = append(found.Values, *run)
 	}
 	return found, failed
@@ -327,7 +329,9 @@ func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
 		case slices.Contains(g.o.Tools.Edits, q.Spec.Tool) && !g.writesDocument(ctx, q):
 			act.Needs = flow.Project
 		case slices.Contains(g.o.Tools.Commands, q.Spec.Tool):
-			act.Needs, act.Sends = flow.Project, true
+			if command := rawjson.GetString(argumentsOf(q), "command"); command != "" && !looks.MatchString(command) {
+				act.Needs, act.Sends, act.Reads = flow.Project, true, g.sentFile(ctx, q, command)
+			}
 		case slices.Contains(g.o.Tools.Fetches, q.Spec.Tool):
 			act.Sends = true
 		}
@@ -337,6 +341,9 @@ func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
 	if q.Kind != "tool" {
 		return act
 	}
+	act.Known = func(name string) bool {
+		return plainName.MatchString(name) || rawjson.Get(q.Spec.Definition, "inputSchema", "properties", name) != nil
+	}
 	if string(rawjson.Get(q.Spec.Definition, "annotations", "readOnlyHint")) != "true" {
 		act.Needs = flow.Trusted
 	}
@@ -345,6 +352,9 @@ func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
 	}
 	return act
 }
+
+// plainName matches names of arguments that are words. Others are values, unless the tool declares them.
+var plainName = regexp.MustCompile(`^[\pL_-]*$`)
 
 // findingText describes to a person what is wrong with a call, for [flow.ReasonLines]. endorsement is how long a yes
 // counts.

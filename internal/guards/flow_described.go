@@ -25,27 +25,38 @@ type Descriptions interface {
 	ListVersion() uint64
 }
 
-// minDescribed is the size in bytes of the shortest value that is searched for in descriptions.
-const minDescribed = 4
+// minDescribed is the size in bytes of the shortest value that is searched for in descriptions, and minWritten that of
+// the shortest one that is searched for in another spelling too.
+const minDescribed, minWritten = 4, 8
 
-// describedTexts are the descriptions of servers that are not trusted, in lower case.
+// maxDescriptions is how many descriptions are searched. The earliest ones of before are forgotten.
+const maxDescriptions = 10_000
+
+// describedTexts are the descriptions of servers that are not trusted, also those that have changed since.
 type describedTexts struct {
 	mu      sync.Mutex
 	version uint64
 	known   bool
-	all     []Description
+	all     []Description // in lower case
+	flat    []string      // their letters and digits
 }
 
 // described returns the source of a value that stands in a description of a server that is not trusted; nil if there is
-// none. Plain words stand in many descriptions and do not count.
+// none. Plain words stand in many descriptions and do not count. A value with a digit is found with other spaces and
+// signs too.
 func (g *FlowGuard) described(q *deck.Question, value string) *flow.Source {
 	isSign := func(c rune) bool { return !unicode.IsLetter(c) }
 	if value = strings.TrimSpace(value); g.o.Descriptions == nil || len(value) < minDescribed || !strings.ContainsFunc(value, isSign) {
 		return nil
 	}
-	for _, d := range g.descriptions() {
+	flatValue := lettersAndDigits(strings.ToLower(value))
+	if len(flatValue) < minWritten || !strings.ContainsFunc(flatValue, unicode.IsDigit) {
+		flatValue = ""
+	}
+	all, flat := g.descriptions()
+	for i, d := range all {
 		own := d.Server == q.Spec.Server && d.Tool == q.Spec.Tool
-		if flow.Contains(d.Text, value) || !own && flow.Contains(d.Schema, value) {
+		if flow.Contains(d.Text, value) || !own && flow.Contains(d.Schema, value) || flatValue != "" && strings.Contains(flat[i], flatValue) {
 			name := string(d.Server)
 			if d.Tool != "" {
 				name += " " + d.Tool
@@ -56,19 +67,46 @@ func (g *FlowGuard) described(q *deck.Question, value string) *flow.Source {
 	return nil
 }
 
-// descriptions returns the descriptions of servers that are not trusted, in lower case.
-func (g *FlowGuard) descriptions() []Description {
+// lettersAndDigits returns a text without all other characters.
+func lettersAndDigits(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return c
+		}
+		return -1
+	}, text)
+}
+
+// NoteDescriptions notes the present descriptions, which a model is about to see. They count also if the server changes
+// them later.
+func (g *FlowGuard) NoteDescriptions() {
+	if g.o.Descriptions != nil {
+		g.descriptions()
+	}
+}
+
+// descriptions returns the descriptions of servers that are not trusted, in lower case, and the letters and digits of
+// their texts. The slices must not be changed.
+func (g *FlowGuard) descriptions() (all []Description, flat []string) {
 	t := &g.texts
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if version := g.o.Descriptions.ListVersion(); !t.known || version != t.version {
-		t.all, t.known, t.version = nil, true, version
-		for _, d := range g.o.Descriptions.Descriptions() {
-			if !g.rows.trusted(d.Server) {
-				d.Text, d.Schema = strings.ToLower(d.Text), strings.ToLower(d.Schema)
-				t.all = append(t.all, d)
-			}
+	version := g.o.Descriptions.ListVersion()
+	if t.known && version == t.version {
+		return t.all, t.flat
+	}
+	known := make(map[Description]bool, len(t.all))
+	for _, d := range t.all {
+		known[d] = true
+	}
+	for _, d := range g.o.Descriptions.Descriptions() {
+		d.Text, d.Schema = strings.ToLower(d.Text), strings.ToLower(d.Schema)
+		if !known[d] && !g.rows.trusted(d.Server) {
+			t.all, t.flat = append(t.all, d), append(t.flat, lettersAndDigits(d.Text))
 		}
 	}
-	return t.all
+	over := max(len(t.all)-maxDescriptions, 0)
+	t.all, t.flat = t.all[over:], t.flat[over:]
+	t.known, t.version = true, version
+	return t.all, t.flat
 }

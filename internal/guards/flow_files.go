@@ -2,7 +2,6 @@ package guards
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -106,6 +105,20 @@ var (
 	instructions = regexp.MustCompile(`(?i)^(agents|claude|gemini|copilot-instructions|skill|requirements.*|constraints.*|cmakelists|robots|conftest|.*rules)\.`)
 )
 
+// isDocument reports whether a file informs and is not run, by its name.
+func isDocument(path string) bool {
+	return slices.Contains(documents, strings.ToLower(filepath.Ext(path)))
+}
+
+// isHidden reports whether a path has a part below a directory that begins with a dot: such directories are often those
+// of programs. The paths are as realFile returns them.
+func isHidden(dir, path string) bool {
+	if below, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(below) {
+		path = below
+	}
+	return strings.HasPrefix(path, ".") || strings.Contains(filepath.ToSlash(path), "/.")
+}
+
 // writesDocument reports whether a call writes a document that did not exist before, or that a run has written. Its
 // label follows the file, so no question is needed.
 func (g *FlowGuard) writesDocument(ctx context.Context, q deck.Question) bool {
@@ -114,7 +127,7 @@ func (g *FlowGuard) writesDocument(ctx context.Context, q deck.Question) bool {
 		return false
 	}
 	real, name := realFile(path), filepath.Base(path)
-	if !slices.Contains(documents, strings.ToLower(filepath.Ext(name))) || instructions.MatchString(name) || strings.HasPrefix(name, ".") {
+	if !isDocument(name) || instructions.MatchString(name) || isHidden(realFile(q.Caller.Dir), real) {
 		return false
 	}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -125,81 +138,28 @@ func (g *FlowGuard) writesDocument(ctx context.Context, q deck.Question) bool {
 	return ok && err == nil
 }
 
-// downloads matches commands that may print what comes from the network.
-var downloads = regexp.MustCompile(`://|\b(curl|wget|nc|ncat|netcat|ssh|scp|sftp|ftp|telnet|gh|git\s+(-\S+\s+)*(clone|fetch|pull|ls-remote))\b`)
-
-// readsAnything matches commands that may read files that they do not name.
-var readsAnything = regexp.MustCompile("[*?\\[$`]|\\b(find|xargs|grep|rg|tar|zip|rsync|python3?|node|perl|ruby|sh|bash)\\b|\\s-\\w*[rR]")
-
-// commandSource returns the source for the output of a command in a directory: what it may have read. Files of the
-// project are project text, and text from the network is untrusted. A file that a run wrote counts if the command names
-// it, or could read it without.
-func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow.Source {
-	s := flow.Source{Kind: "command", Name: firstWords(command), Label: flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}}
-	if downloads.MatchString(command) {
-		s.Label.Integrity = flow.Untrusted
-	}
-	written, err := g.files.current(ctx)
-	if err != nil {
-		s.Label = s.Label.Join(flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private})
-		return s
-	}
-	anything, folded := readsAnything.MatchString(command), foldCase(command)
-	for path, f := range written {
-		if strings.Contains(folded, filepath.Base(path)) || anything && isBelow(realFile(dir), path) {
-			s.Label = s.Label.Join(f.Label)
-		}
-	}
-	for _, glob := range g.o.PrivateFiles {
-		if name := strings.Trim(filepath.Base(glob), "*"); name != "" && strings.Contains(folded, strings.ToLower(name)) {
-			s.Label.Confidentiality = flow.Private
-		}
-	}
-	return s
-}
-
-// interprets matches commands that may run a file that they name.
-var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|python[\d.]*|node|deno|bun|perl|ruby|php|make|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
-
-// runFile returns the command of a call as a value that is not trusted, if the command may run a file that a run has
-// written from text that is not trusted. Otherwise it returns nil.
-func (g *FlowGuard) runFile(ctx context.Context, q deck.Question, arguments json.RawMessage) *flow.Value {
-	command := rawjson.GetString(arguments, "command")
-	if q.Spec.Server != "" || !slices.Contains(g.o.Tools.Commands, q.Spec.Tool) || !interprets.MatchString(command) {
-		return nil
-	}
-	written, err := g.files.current(ctx)
-	if err != nil {
-		return &flow.Value{Path: "command", Text: command}
-	}
-	for path, f := range written {
-		if f.Label.Integrity < flow.Project && strings.Contains(foldCase(command), filepath.Base(path)) {
-			return &flow.Value{Path: "command", Text: command, Label: f.Label,
-				Origin: &flow.Source{Kind: "file", Name: path + ", written from " + f.Origin.String(), Label: f.Label}}
-		}
-	}
-	return nil
-}
-
-func firstWords(command string) string {
-	words := strings.Fields(command)
-	return strings.Join(words[:min(len(words), 2)], " ")
-}
-
-// changedFiles returns the files below a directory that have changed since a time.
+// changedFiles returns the files below a directory that have changed since a time, or whose directory was moved.
 func changedFiles(dir string, since time.Time) (changed []string) {
-	n := 0
+	n, moved := 0, ""
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // what cannot be read is left out
 		if n++; n > maxWalked {
 			return fs.SkipAll
 		}
-		if err != nil || entry.IsDir() {
-			if entry != nil && entry.IsDir() && entry.Name() == ".git" {
+		if err != nil || entry.IsDir() && entry.Name() == ".git" {
+			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && !changeTime(info).Before(since) {
+		info, err := entry.Info()
+		isMoved := moved != "" && isBelow(moved, path)
+		switch {
+		case err != nil:
+		case entry.IsDir():
+			if !isMoved && path != dir && !changeTime(info).Before(since) && info.ModTime().Before(since) {
+				moved = path // nothing was added to it
+			}
+		case info.Mode().IsRegular() && (isMoved || !changeTime(info).Before(since)):
 			changed = append(changed, path)
 		}
 		return nil

@@ -47,9 +47,11 @@ func (l *RowLabels) trusted(id drawbridge.ServerID) bool { return l.of(id).trust
 // maxForeignText is how much of a text is searched for signs of a mail or a comment.
 const maxForeignText = 32 << 10
 
-// foreignTool and foreignText find tools and texts that bring what others have written, such as mails and comments.
+// foreignTool, foreignPart and foreignText find tools, JSON and texts that bring what others have written, such as mails
+// and comments.
 var (
 	foreignTool = regexp.MustCompile(`(?i)mail|inbox|message|comment|chat|review|feedback|ticket|issue|thread|post`)
+	foreignPart = regexp.MustCompile(`(?i)"(\w+_)?(mails?|comments?|reviews?|feedback|reply|replies|reply_?to|subject|body)\\?"\s*:|"messages?\\?"\s*:\s*[\[{]`)
 	foreignText = regexp.MustCompile(`(?i)(^|\\n|[\s"(>.,;])(from|to|subject|reply-to|e-?mail|mail|message|comment|review|feedback|reply|wrote|said)( (of|by|from) [^:\n]{1,60})?: `)
 )
 
@@ -73,7 +75,8 @@ func (l *RowLabels) Of(id drawbridge.ServerID, tool string, text json.RawMessage
 			}
 		}
 	}
-	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || bytes.Contains(text, []byte(": ")) && foreignText.Match(text)) {
+	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || foreignPart.Match(text) ||
+		bytes.Contains(text, []byte(": ")) && foreignText.Match(text)) {
 		label.Integrity = flow.Untrusted
 	}
 	return label

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -52,7 +54,7 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*draw
 		r.calls = slices.DeleteFunc(r.calls, func(o *observedCall) bool { return o == c })
 	}
 	if label := r.Label(); !label.Taints() && q.Spec.Server != "" { // what the model made before it read anything is as good as what it was told
-		r.Read(flow.Source{Kind: "call", Name: string(q.Spec.Name), Label: label}, argumentsOf(q), nil)
+		r.Read(flow.Source{Kind: flow.CallSource, Name: string(q.Spec.Name), Label: label}, argumentsOf(q), nil)
 	}
 	started := time.Now().Add(-time.Second) // the clock of the file system may be coarse
 	if q.Spec.Server == "" && slices.Contains(g.o.Tools.Edits, q.Spec.Tool) {
@@ -77,9 +79,25 @@ func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Qu
 		return nil
 	}
 	arguments := argumentsOf(q)
-	label, origin := flow.Clean, flow.Source{}
-	for _, text := range flow.Values(arguments, true) {
+	path, err := g.o.Context.ResolvePath(q.Caller, rawjson.GetString(arguments, "path"))
+	if err != nil {
+		return err
+	}
+	label, origin, name := flow.Clean, flow.Source{}, flow.Clean
+	for place, text := range flow.Values(arguments, true) {
 		l, from := r.LabelOf(text)
+		if place == "path" {
+			name = l
+		}
+		if l.Integrity < flow.Project && !isDocument(path) { // a person has read what goes into code
+			endorsed, err := g.o.Store.Endorsed(ctx, endorsementOf(q, place, text, false))
+			if err != nil {
+				return err
+			}
+			if endorsed {
+				l.Integrity = flow.Project
+			}
+		}
 		if joined := label.Join(l); joined != label || origin == (flow.Source{}) {
 			label = joined
 			if from != nil {
@@ -90,12 +108,19 @@ func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Qu
 	if label.Integrity >= flow.Project && label.Confidentiality < flow.Private {
 		return nil
 	}
-	path, err := g.o.Context.ResolvePath(q.Caller, rawjson.GetString(arguments, "path"))
-	if err != nil {
-		return err
+	files := []store.FlowFile{{Path: realFile(path), Label: label, Origin: origin}}
+	for range strings.Split(filepath.ToSlash(rawjson.GetString(arguments, "path")), "/") { // a list of a directory has the names in it
+		dir := filepath.Dir(path)
+		if (name.Confidentiality == flow.Private || name.Integrity < flow.Project) && !plainFile.MatchString(filepath.Base(path)) {
+			files = append(files, store.FlowFile{Path: realFile(dir), Label: name, Origin: origin})
+		}
+		path = dir
 	}
-	return g.files.add(ctx, store.FlowFile{Path: realFile(path), Label: label, Origin: origin})
+	return g.files.add(ctx, files...)
 }
+
+// plainFile matches names of files that are a few words. Others may carry instructions.
+var plainFile = regexp.MustCompile(`^(?:[\pL\pN_, -]|\.\d){1,48}(\.\w+)?$`)
 
 // afterServer labels what a server has returned, also an error: its text is the server's.
 func (g *FlowGuard) afterServer(ctx context.Context, key string, r *flowRun, q deck.Question, result *drawbridge.Result, err error) error {
@@ -170,16 +195,18 @@ func (g *FlowGuard) afterOwnTool(ctx context.Context, key string, r *flowRun, q 
 	}
 	switch tool := q.Spec.Tool; {
 	case slices.Contains(g.o.Tools.Commands, tool):
-		dir, command := q.Caller.Dir, rawjson.GetString(argumentsOf(q), "command")
-		if cwd := rawjson.GetString(argumentsOf(q), "cwd"); cwd != "" {
-			if path, err := g.o.Context.ResolvePath(q.Caller, cwd); err == nil {
-				dir = path
-			}
+		var failed error
+		if s, failed = g.afterCommand(ctx, r, q, started, result); failed != nil {
+			return failed
 		}
-		s = g.commandSource(ctx, dir, command)
-		s.Label = s.Label.Join(r.Label())
-		if err := g.labelChangedFiles(ctx, dir, started, s); err != nil {
-			return err
+	case slices.Contains(g.o.Tools.Exports, tool):
+		s.Label = label
+		dir, failed := g.o.Context.ResolvePath(q.Caller, rawjson.GetString(argumentsOf(q), "path"))
+		if failed == nil {
+			failed = g.labelChangedFiles(ctx, dir, started, s)
+		}
+		if failed != nil {
+			return failed
 		}
 	case slices.Contains(g.o.Tools.Fetches, tool):
 		s.Label = flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Internal}

@@ -53,6 +53,9 @@ type scenarioTool struct {
 	Writes, Sends bool
 	// Fails makes each call end with an error, whose text is Result.
 	Fails bool
+	// Form is where the text stands in the result: a text block, or "structured" content, whose JSON it is, an
+	// "embedded" resource, or the description of a "link".
+	Form string
 }
 
 // A scenarioRun is one prompt, and what the model does with it. Restart opens the gateway again before the run.
@@ -112,7 +115,8 @@ func argumentText(value any) string {
 
 // techniques are the attacks that the suite must have.
 var techniques = []string{"poisoned page", "poisoned issue", "poisoned mail", "poisoned memory", "poisoned description",
-	"poisoned file", "two sessions", "url", "file", "argument", "search query", "error text", "script", "sub-agent"}
+	"poisoned file", "two sessions", "url", "file", "argument", "search query", "error text", "script", "sub-agent",
+	"form of a result", "encoding", "moved file", "background command"}
 
 // loadScenarios reads all scenarios, in the order of their names.
 func loadScenarios(t *testing.T) (all []scenario) {

@@ -113,7 +113,16 @@ func (w *world) answer(name string, tool scenarioTool, arguments map[string]any)
 	if text == "" {
 		text = "ok"
 	}
-	return &mcp.CallToolResult{IsError: tool.Fails, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	result := &mcp.CallToolResult{IsError: tool.Fails, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	switch tool.Form {
+	case "structured":
+		result.StructuredContent = json.RawMessage(text)
+	case "embedded":
+		result.Content = []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "test://text", MIMEType: "text/plain", Text: text}}}
+	case "link":
+		result.Content = []mcp.Content{&mcp.ResourceLink{URI: "test://text", Name: "text", Description: text}}
+	}
+	return result
 }
 
 func (w *world) createWorkspace() {

@@ -1,0 +1,215 @@
+package guards
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// downloads matches commands that may print what comes from the network, and sends those that may send a file.
+var (
+	downloads = regexp.MustCompile(`://|/dev/(tcp|udp)/|\b(curl|wget|nc|ncat|netcat|ssh|scp|sftp|ftp|telnet|gh|git\s+(-\S+\s+)*(clone|fetch|pull|ls-remote))\b`)
+	sends     = regexp.MustCompile(downloads.String() + `|\b(socat|openssl|rsync|dig|host|nslookup|ping|mail|sendmail|aws|gcloud|gsutil|az|rclone|kubectl)\b`)
+)
+
+// readsAnything matches commands that may read files that they do not name, and copies those that copy or move whole
+// directories.
+var (
+	readsAnything = regexp.MustCompile("[*?\\[$`]|\\b(find|xargs|grep|rg|tar|zip|rsync)\\b|\\b(python3?|node|perl|ruby|sh|bash)\\s+-\\w*[ceE]|\\s-\\w*[rR]")
+	copies        = regexp.MustCompile(`\b(cp|mv|ln)\b`)
+)
+
+// looks matches commands that only look at files or run the tests of the project, whatever their arguments are.
+var looks = func() *regexp.Regexp {
+	const arguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|-stat|-oneline|-cached|-staged|-name-only)` +
+		`| [\w./@*][\w./:@*-]*| "[\w ./:-]*"| '[\w ./:-]*')*`
+	const tests = `(go|cargo) (test|vet|check|build)|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)|pytest|python3? -m (pytest|unittest)`
+	return regexp.MustCompile(`^(cd [\w./-]+ && )?(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` + tests + `)` + arguments +
+		`( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + arguments + `)*$`)
+}()
+
+// commandSource returns the source for the output of a command in a directory: what it may have read. Files of the
+// project are project text, and text from the network is untrusted. A file that a run wrote counts if the command names
+// it, or could read it without and print it in another form; see also quoted.
+func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow.Source {
+	s := flow.Source{Kind: "command", Name: firstWords(command), Label: flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}}
+	if downloads.MatchString(command) {
+		s.Label.Integrity = flow.Untrusted
+	}
+	written, err := g.files.current(ctx)
+	if err != nil {
+		s.Label = s.Label.Join(flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private})
+		return s
+	}
+	anything, folder, folded, real := readsAnything.MatchString(command) && !looks.MatchString(command), copies.MatchString(command), foldCase(command), realFile(dir)
+	for path, f := range written {
+		if strings.Contains(folded, filepath.Base(path)) || anything && isBelow(real, path) || folder && namesFolder(folded, real, path) {
+			s.Label = s.Label.Join(f.Label)
+		}
+	}
+	for _, glob := range g.o.PrivateFiles {
+		if name := strings.Trim(filepath.Base(glob), "*"); name != "" && strings.Contains(folded, strings.ToLower(name)) {
+			s.Label.Confidentiality = flow.Private
+		}
+	}
+	return s
+}
+
+// namesFolder reports whether a command names a directory between dir and a file.
+func namesFolder(command, dir, file string) bool {
+	below, err := filepath.Rel(dir, filepath.Dir(file))
+	return err == nil && filepath.IsLocal(below) && slices.ContainsFunc(strings.Split(filepath.ToSlash(below), "/"), func(part string) bool {
+		return part != "." && strings.Contains(command, part)
+	})
+}
+
+// maxQuoted is how much of a file is compared with the output of a command, and minQuoted the size of the shortest line
+// and of the shortest value that count.
+const (
+	maxQuoted      = 64 << 10
+	minQuotedLine  = 12
+	minQuotedValue = 6
+)
+
+// quoted returns the label of an output in which a line of a file of a directory stands, if a run wrote the file or if
+// it is private.
+func (g *FlowGuard) quoted(ctx context.Context, dir, output string) flow.Label {
+	label := flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}
+	written, err := g.files.current(ctx)
+	if err != nil {
+		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}
+	}
+	real := realFile(dir)
+	for path, f := range written {
+		if label.Join(f.Label) != label && isBelow(real, path) && quotes(output, path, minQuotedLine) {
+			label = label.Join(f.Label)
+		}
+	}
+	entries, _ := os.ReadDir(dir) // without entries nothing is private
+	for _, e := range entries {
+		if path := filepath.Join(dir, e.Name()); e.Type().IsRegular() && matchesGlob(g.o.PrivateFiles, filepath.ToSlash(path)) && quotes(output, path, minQuotedValue) {
+			label.Confidentiality = flow.Private
+		}
+	}
+	return label
+}
+
+// quotes reports whether a line of a file, or the value of a line such as NAME=VALUE, stands in a text.
+func quotes(text, path string, shortest int) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxQuoted))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(content)) {
+		line = strings.TrimSpace(line)
+		if _, value, ok := strings.Cut(line, "="); ok && shortest == minQuotedValue {
+			line = strings.Trim(value, `"' `)
+		}
+		if len(line) >= shortest && strings.Contains(text, line) {
+			return true
+		}
+	}
+	return false
+}
+
+// sentFile returns the private file that a command may read and send at once, as a source; nil if there is none.
+func (g *FlowGuard) sentFile(ctx context.Context, q deck.Question, command string) *flow.Source {
+	if !sends.MatchString(command) {
+		return nil
+	}
+	s := g.commandSource(ctx, q.Caller.Dir, command)
+	if s.Label.Confidentiality < flow.Private {
+		return nil
+	}
+	s.Label.Integrity = flow.Project
+	return &s
+}
+
+// commandsOf returns the commands whose output a call of a tool for commands has returned, and how long a command in the
+// background has run.
+func commandsOf(q deck.Question, result *drawbridge.Result) (commands []string, took time.Duration) {
+	arguments := argumentsOf(q)
+	if command := rawjson.GetString(arguments, "command"); command != "" || rawjson.GetString(arguments, "action") == "list" {
+		return []string{command}, 0
+	}
+	for job := range rawjson.Elements(rawjson.Get(result.Raw, "structuredContent", "jobs")) {
+		commands = append(commands, rawjson.GetString(job, "command"))
+		if ms, err := strconv.Atoi(string(rawjson.Get(job, "tookMs"))); err == nil {
+			took = max(took, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	return commands, took
+}
+
+// afterCommand labels the output of a command and the files that it has changed.
+func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Question, started time.Time, result *drawbridge.Result) (flow.Source, error) {
+	dir := q.Caller.Dir
+	if cwd := rawjson.GetString(argumentsOf(q), "cwd"); cwd != "" {
+		if path, err := g.o.Context.ResolvePath(q.Caller, cwd); err == nil {
+			dir = path
+		}
+	}
+	commands, took := commandsOf(q, result)
+	s := flow.Source{Kind: "command", Name: q.Spec.Tool, Label: flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}}
+	for _, command := range commands {
+		one := g.commandSource(ctx, dir, command)
+		s.Name, s.Label = cmp.Or(one.Name, s.Name), s.Label.Join(one.Label)
+		if !looks.MatchString(command) { // it may print or write what the model has told it
+			s.Label = s.Label.Join(r.Label())
+		}
+	}
+	if dir != "" {
+		var output strings.Builder
+		for block := range rawjson.Elements(rawjson.Get(result.Raw, "content")) {
+			output.WriteString(rawjson.GetString(block, "text"))
+		}
+		s.Label = s.Label.Join(g.quoted(ctx, dir, output.String()))
+	}
+	return s, g.labelChangedFiles(ctx, dir, started.Add(-took), s)
+}
+
+// interprets matches commands that may run a file that they name.
+var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|python[\d.]*|node|deno|bun|perl|ruby|php|make|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
+
+// runFile returns the command of a call as a value that is not trusted, if the command may run a file that a run has
+// written from text that is not trusted. Otherwise it returns nil.
+func (g *FlowGuard) runFile(ctx context.Context, q deck.Question, arguments json.RawMessage) *flow.Value {
+	command := rawjson.GetString(arguments, "command")
+	if q.Spec.Server != "" || !slices.Contains(g.o.Tools.Commands, q.Spec.Tool) || !interprets.MatchString(command) {
+		return nil
+	}
+	written, err := g.files.current(ctx)
+	if err != nil {
+		return &flow.Value{Path: "command", Text: command}
+	}
+	for path, f := range written {
+		if f.Label.Integrity < flow.Project && strings.Contains(foldCase(command), filepath.Base(path)) {
+			return &flow.Value{Path: "command", Text: command, Label: f.Label,
+				Origin: &flow.Source{Kind: "file", Name: path + ", written from " + f.Origin.String(), Label: f.Label}}
+		}
+	}
+	return nil
+}
+
+func firstWords(command string) string {
+	words := strings.Fields(command)
+	return strings.Join(words[:min(len(words), 2)], " ")
+}
