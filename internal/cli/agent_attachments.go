@@ -68,6 +68,29 @@ func promptOf(dir string, words []string) (parts []drawbridge.MessagePart, err e
 	return parts, nil
 }
 
+// standardInput is the name of the text on standard input as an attachment.
+const standardInput = "standard input"
+
+// withPiped adds the text on standard input to a prompt. If the person has typed a prompt, the text is an attachment:
+// it may come from anywhere. Otherwise it is what the person asks.
+func withPiped(dir string, parts []drawbridge.MessagePart, piped string) ([]drawbridge.MessagePart, error) {
+	if len(parts) == 0 || parts[0].Image != nil {
+		asked, err := promptOf(dir, []string{piped})
+		return append(asked, parts...), err
+	}
+	p := &parts[0]
+	typed := p.Text
+	if p.Typed != nil {
+		typed = *p.Typed
+	}
+	if p.Text += " " + piped; strings.TrimSpace(typed) == "" { // only files
+		p.Typed = &piped
+		return parts, nil
+	}
+	p.Typed, p.Attached = &typed, append(p.Attached, standardInput)
+	return parts, nil
+}
+
 // attach returns the part for one file.
 func attach(dir, path string) (part drawbridge.MessagePart, err error) {
 	full := path

@@ -162,6 +162,10 @@ func (a *app) runPrompt(ctx context.Context, f agentFlags, args []string) error 
 	for _, text := range args {
 		words = append(words, wordsOf(text)...)
 	}
+	prompt, err := promptOf(a.Dir, words)
+	if err != nil {
+		return err
+	}
 	if !IsTerminal(a.In) {
 		piped, err := io.ReadAll(io.LimitReader(a.In, maxAttachedText+1))
 		if err != nil {
@@ -171,12 +175,10 @@ func (a *app) runPrompt(ctx context.Context, f agentFlags, args []string) error 
 			return usageError{fmt.Errorf("read the prompt: standard input has more than %d MiB", maxAttachedText>>20)}
 		}
 		if text := strings.TrimSpace(string(piped)); text != "" {
-			words = append(words, text)
+			if prompt, err = withPiped(a.Dir, prompt, text); err != nil {
+				return err
+			}
 		}
-	}
-	prompt, err := promptOf(a.Dir, words)
-	if err != nil {
-		return err
 	}
 	if len(prompt) == 0 {
 		return usageError{errors.New("--print needs a prompt: as an argument, or on standard input")}
