@@ -56,6 +56,34 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestSpace checks that spaces around a value may not carry text.
+func TestSpace(t *testing.T) {
+	r := NewRun(Clean, nil)
+	r.Typed("send ok")
+	read(r, secret, "KEY=1")
+	for value, want := range map[string]Confidentiality{"": Public, " ": Public, "ok\n": Public, " ok ": Public, "ok \t \t\t ": Private, " \t \t\t ": Private, "ok\u2003\u2002": Private} {
+		if label, _ := r.LabelOf(value); label.Confidentiality != want {
+			t.Errorf("%q is %s", value, label)
+		}
+	}
+}
+
+// TestServerRepeats checks that a server does not vouch for a value that it was asked for, in later results too.
+func TestServerRepeats(t *testing.T) {
+	r := NewRun(Clean, nil)
+	read(r, erp, "Invoice A-501")
+	read(r, mail, "A-501, A-502, A-503")
+	for _, id := range []string{"A-501", "A-502"} {
+		r.Read(erp, quoted("ok"), quoted(id))
+	}
+	read(r, erp, "last searches: A-501, A-502; A-503")
+	for value, want := range map[string]Integrity{"A-501": Trusted, "A-502": Untrusted, "A-503": Trusted} {
+		if label, _ := r.LabelOf(value); label.Integrity != want {
+			t.Errorf("%s is %s, want %s", value, label, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	r := NewRun(Clean, nil)
 	r.Typed("Pay 120 to NL01CORP0000000007")
