@@ -41,30 +41,58 @@ type describedTexts struct {
 	flat    []string      // their letters and digits
 }
 
-// described returns the source of a value that stands in a description of a server that is not trusted; nil if there is
-// none. Plain words stand in many descriptions and do not count. A value with a digit is found with other spaces and
-// signs too.
+// described returns the source of a value that stands in a description of a server that is not trusted, or of an address
+// or a number in the value; nil if there is none. Plain words stand in many descriptions and do not count. A value with
+// a digit is found with other spaces and signs too.
 func (g *FlowGuard) described(q *deck.Question, value string) *flow.Source {
-	isSign := func(c rune) bool { return !unicode.IsLetter(c) }
-	if value = strings.TrimSpace(value); g.o.Descriptions == nil || len(value) < minDescribed || !strings.ContainsFunc(value, isSign) {
+	if g.o.Descriptions == nil {
 		return nil
 	}
-	flatValue := lettersAndDigits(strings.ToLower(value))
-	if len(flatValue) < minWritten || !strings.ContainsFunc(flatValue, unicode.IsDigit) {
-		flatValue = ""
-	}
 	all, flat := g.descriptions()
-	for i, d := range all {
-		own := d.Server == q.Spec.Server && d.Tool == q.Spec.Tool
-		if flow.Contains(d.Text, value) || !own && flow.Contains(d.Schema, value) || flatValue != "" && strings.Contains(flat[i], flatValue) {
-			name := string(d.Server)
-			if d.Tool != "" {
-				name += " " + d.Tool
+	find := func(value string) *flow.Source {
+		flatValue := lettersAndDigits(strings.ToLower(value))
+		if len(flatValue) < minWritten || !strings.ContainsFunc(flatValue, unicode.IsDigit) {
+			flatValue = ""
+		}
+		for i, d := range all {
+			own := d.Server == q.Spec.Server && d.Tool == q.Spec.Tool
+			if flow.Contains(d.Text, value) || !own && flow.Contains(d.Schema, value) || flatValue != "" && strings.Contains(flat[i], flatValue) {
+				name := strings.TrimSpace(string(d.Server) + " " + d.Tool)
+				return &flow.Source{Kind: "description", Name: name, Server: string(d.Server), Label: flow.Label{Integrity: flow.Untrusted}}
 			}
-			return &flow.Source{Kind: "description", Name: name, Server: string(d.Server), Label: flow.Label{Integrity: flow.Untrusted}}
+		}
+		return nil
+	}
+	isSign := func(c rune) bool { return !unicode.IsLetter(c) }
+	if value = strings.TrimSpace(value); len(value) >= minDescribed && strings.ContainsFunc(value, isSign) {
+		if s := find(value); s != nil {
+			return s
+		}
+	}
+	for word := range strings.FieldsSeq(value) {
+		if word = strings.Trim(word, "\"'`()[]{}<>,;|"); len(word) < len(value) && isAddress(word) {
+			if s := find(word); s != nil {
+				return s
+			}
 		}
 	}
 	return nil
+}
+
+// isAddress reports whether a word is an address, or a number of at least four digits with letters, as of an account.
+func isAddress(word string) bool {
+	digits, letters := 0, 0
+	for _, c := range word {
+		digits, letters = digits+oneIf(unicode.IsDigit(c)), letters+oneIf(unicode.IsLetter(c))
+	}
+	return len(word) >= minWritten && (strings.Contains(word, "://") || strings.Contains(word, "@") || digits >= 4 && letters > 0)
+}
+
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // lettersAndDigits returns a text without all other characters.
