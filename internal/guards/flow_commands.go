@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -60,12 +61,15 @@ func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow
 			s.Label = s.Label.Join(f.Label)
 		}
 	}
-	for _, glob := range g.o.PrivateFiles {
-		if name := strings.Trim(filepath.Base(glob), "*"); name != "" && strings.Contains(folded, strings.ToLower(name)) {
-			s.Label.Confidentiality = flow.Private
-		}
+	if slices.ContainsFunc(strings.FieldsFunc(command, isShellSign), func(word string) bool { return matchesGlob(g.o.PrivateFiles, word) }) {
+		s.Label.Confidentiality = flow.Private
 	}
 	return s
+}
+
+// isShellSign reports whether a character ends the name of a file in a command.
+func isShellSign(c rune) bool {
+	return unicode.IsSpace(c) || strings.ContainsRune("'\"`=;|&()<>,:@{}", c)
 }
 
 // namesFolder reports whether a command names a directory between dir and a file.
@@ -84,10 +88,12 @@ const (
 	minQuotedValue = 6
 )
 
-// quoted returns the label of an output in which a line of a file of a directory stands, if a run wrote the file or if
-// it is private.
-func (g *FlowGuard) quoted(ctx context.Context, dir, output string) flow.Label {
-	label := flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}
+// quoted returns the join of a label with those of the files of a directory of which a line stands in an output: files
+// that a run wrote, and private ones.
+func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.Label) flow.Label {
+	if output == "" {
+		return label
+	}
 	written, err := g.files.current(ctx)
 	if err != nil {
 		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}
@@ -181,7 +187,7 @@ func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Questio
 		for block := range rawjson.Elements(rawjson.Get(result.Raw, "content")) {
 			output.WriteString(rawjson.GetString(block, "text"))
 		}
-		s.Label = s.Label.Join(g.quoted(ctx, dir, output.String()))
+		s.Label = g.quoted(ctx, dir, output.String(), s.Label)
 	}
 	return s, g.labelChangedFiles(ctx, dir, started.Add(-took), s)
 }

@@ -60,6 +60,20 @@ func TestFlowLooks(t *testing.T) {
 	}
 }
 
+// TestFlowPrivateNames checks which commands read a private file by its name.
+func TestFlowPrivateNames(t *testing.T) {
+	w := newFlowWorld(t, FlowOptions{})
+	for command, want := range map[string]flow.Confidentiality{
+		"cat .env": flow.Private, "docker run --env-file=web/.env x": flow.Private, "f=$(cat ~/.kube/config); echo $f": flow.Private, "cat ~/.ssh/work": flow.Private,
+		`cat "a b/server.key"`: flow.Private, "curl -d @.env localhost": flow.Private, ". ./.env": flow.Private,
+		"git config user.name": flow.Internal, "cat tsconfig.json": flow.Internal, "grep -rn process.env src": flow.Internal, "cat id_rsa.pub": flow.Internal, "jq .keys a.json": flow.Internal,
+	} {
+		if s := w.guard.commandSource(t.Context(), w.dir, command); s.Label.Confidentiality != want {
+			t.Errorf("%s reads %s", command, s.Label)
+		}
+	}
+}
+
 // TestFlowSentFile checks that one command cannot read and send a private file without a question, also in a run that has
 // read nothing.
 func TestFlowSentFile(t *testing.T) {

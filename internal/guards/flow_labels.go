@@ -55,6 +55,13 @@ var (
 	foreignText = regexp.MustCompile(`(?i)(^|\\n|[\s"(>.,;])(from|to|subject|reply-to|e-?mail|mail|message|comment|review|feedback|reply|wrote|said)( (of|by|from) [^:\n]{1,60})?: `)
 )
 
+// foreignWords are in all that foreignPart finds, so that most texts need no search with it.
+var foreignWords = []string{"ail", "omment", "eview", "eedback", "epl", "ubject", "ody", "essage"}
+
+func hasForeignPart(text []byte) bool {
+	return slices.ContainsFunc(foreignWords, func(word string) bool { return bytes.Contains(text, []byte(word)) }) && foreignPart.Match(text)
+}
+
 // Of returns the label of a text that a tool of a server has returned. It is untrusted if the server is not trusted, or
 // if the text looks like a mail or a comment, which the server only passes on. The row can label the tool as trusted.
 func (l *RowLabels) Of(id drawbridge.ServerID, tool string, text json.RawMessage) flow.Label {
@@ -75,7 +82,7 @@ func (l *RowLabels) Of(id drawbridge.ServerID, tool string, text json.RawMessage
 			}
 		}
 	}
-	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || foreignPart.Match(text) ||
+	if !said && label.Integrity == flow.Trusted && (foreignTool.MatchString(tool) || hasForeignPart(text) ||
 		bytes.Contains(text, []byte(": ")) && foreignText.Match(text)) {
 		label.Integrity = flow.Untrusted
 	}
