@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -104,14 +105,24 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 			label = label.Join(f.Label)
 		}
 	}
-	entries, _ := os.ReadDir(dir) // without entries nothing is private
-	for _, e := range entries {
-		if path := filepath.Join(dir, e.Name()); e.Type().IsRegular() && matchesGlob(g.o.PrivateFiles, filepath.ToSlash(path)) && quotes(output, path, minQuotedValue) {
+	n := 0
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // what cannot be read is not private
+		if n++; n > maxSearched || label.Confidentiality == flow.Private {
+			return fs.SkipAll
+		}
+		if err != nil || entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules") {
+			return skipDirectory(entry)
+		}
+		if entry.Type().IsRegular() && matchesGlob(g.o.PrivateFiles, filepath.ToSlash(path)) && quotes(output, path, minQuotedValue) {
 			label.Confidentiality = flow.Private
 		}
-	}
+		return nil
+	})
 	return label
 }
+
+// maxSearched is the number of files among which private ones are searched after a command.
+const maxSearched = 5000
 
 // quotes reports whether a line of a file, or the value of a line such as NAME=VALUE, stands in a text.
 func quotes(text, path string, shortest int) bool {
@@ -182,6 +193,10 @@ func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Questio
 			s.Label = s.Label.Join(r.Label())
 		}
 	}
+	read, written := g.namedFiles(q.Caller, dir, commands, started.Add(-took))
+	for _, path := range read {
+		s.Label = s.Label.Join(g.fileSource(ctx, realFile(q.Caller.Dir), path).Label)
+	}
 	if dir != "" {
 		var output strings.Builder
 		for block := range rawjson.Elements(rawjson.Get(result.Raw, "content")) {
@@ -189,7 +204,39 @@ func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Questio
 		}
 		s.Label = g.quoted(ctx, dir, output.String(), s.Label)
 	}
-	return s, g.labelChangedFiles(ctx, dir, started.Add(-took), s)
+	return s, g.labelChangedFiles(ctx, dir, started.Add(-took), s, written...)
+}
+
+// systemFiles matches files that come with the system and its programs.
+var systemFiles = regexp.MustCompile(`^/(usr|bin|sbin|lib\w*|etc|opt|dev|proc|sys|nix|System|Library)/`)
+
+// namedFiles returns the files outside of the directory of a caller that commands in a directory name: those that the
+// commands can only have read, and those that have changed since a time. Files of the system and temporary files do not
+// count as read.
+func (g *FlowGuard) namedFiles(caller drawbridge.Caller, dir string, commands []string, since time.Time) (read, changed []string) {
+	inside, temporary := realFile(caller.Dir), realFile(os.TempDir())
+	for _, command := range commands {
+		for _, word := range strings.FieldsFunc(command, isShellSign) {
+			if !strings.HasPrefix(word, "~") && !filepath.IsAbs(word) {
+				word = filepath.Join(dir, word)
+			}
+			path, err := g.o.Context.ResolvePath(caller, word)
+			if err != nil {
+				continue
+			}
+			info, err := os.Stat(path)
+			if err != nil || !info.Mode().IsRegular() || isBelow(inside, realFile(path)) {
+				continue
+			}
+			switch isProgram := info.Mode().Perm()&0o111 != 0; {
+			case !changeTime(info).Before(since):
+				changed = append(changed, path)
+			case !isProgram && !systemFiles.MatchString(path) && !isBelow(temporary, realFile(path)):
+				read = append(read, path)
+			}
+		}
+	}
+	return read, changed
 }
 
 // interprets matches commands that may run a file that they name.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -177,5 +178,27 @@ func TestFlowNamesOfFiles(t *testing.T) {
 		if got := w.labelOf(w.agent(dir)); got.Integrity != want {
 			t.Errorf("the list of %s is %s, want %s", dir, got, want)
 		}
+	}
+}
+
+// TestFlowFilesElsewhere checks that a command that names a file outside of the project reads and writes it as the tools
+// for files do.
+func TestFlowFilesElsewhere(t *testing.T) {
+	w := newFlowWorld(t, FlowOptions{})
+	elsewhere := t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	letter, copied := filepath.Join(elsewhere, "letter.txt"), filepath.Join(elsewhere, "copy.txt")
+	w.must(os.WriteFile(letter, []byte("pay to "+evil), 0o600))
+	w.must(os.Chtimes(letter, time.Time{}, time.Now().Add(-time.Hour)))
+	w.file(".env", "KEY=zz-9182\n")
+	ada := w.agent("t1")
+	w.runs(bash(ada, "cp .env "+copied), func() { w.must(os.WriteFile(copied, []byte("KEY=zz-9182\n"), 0o600)) }, `{}`)
+	if s := w.guard.fileSource(t.Context(), realFile(w.dir), copied); s.Label.Confidentiality != flow.Private {
+		t.Errorf("the copy elsewhere is %s", s.Label)
+	}
+	later := time.Now().Add(time.Hour) // so that both files are older than the command
+	read, changed := w.guard.namedFiles(ada, w.dir, []string{"cat " + letter + " /etc/hosts; ls " + w.dir + "/.env"}, later)
+	if len(read) != 1 || read[0] != letter || len(changed) != 0 {
+		t.Errorf("the command reads %q and changes %q", read, changed)
 	}
 }

@@ -146,10 +146,7 @@ func changedFiles(dir string, since time.Time) (changed []string) {
 			return fs.SkipAll
 		}
 		if err != nil || entry.IsDir() && entry.Name() == ".git" {
-			if entry != nil && entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
+			return skipDirectory(entry)
 		}
 		info, err := entry.Info()
 		isMoved := moved != "" && isBelow(moved, path)
@@ -165,4 +162,12 @@ func changedFiles(dir string, since time.Time) (changed []string) {
 		return nil
 	})
 	return changed
+}
+
+// skipDirectory returns what leaves out an entry, also with what is below it. A nil entry is one that cannot be read.
+func skipDirectory(entry fs.DirEntry) error {
+	if entry != nil && entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
 }

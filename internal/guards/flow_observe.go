@@ -224,13 +224,13 @@ func (g *FlowGuard) afterOwnTool(ctx context.Context, key string, r *flowRun, q 
 	return g.note(ctx, key, r, q, s, text)
 }
 
-// labelChangedFiles stores the label of the files that a command has changed.
-func (g *FlowGuard) labelChangedFiles(ctx context.Context, dir string, since time.Time, s flow.Source) error {
+// labelChangedFiles stores the label of the files that a command has changed: those in a directory, and others.
+func (g *FlowGuard) labelChangedFiles(ctx context.Context, dir string, since time.Time, s flow.Source, others ...string) error {
 	if dir == "" || s.Label.Integrity >= flow.Project && s.Label.Confidentiality < flow.Private {
 		return nil
 	}
 	var files []store.FlowFile
-	for _, path := range changedFiles(dir, since) {
+	for _, path := range append(changedFiles(dir, since), others...) {
 		files = append(files, store.FlowFile{Path: realFile(path), Label: s.Label, Origin: s})
 	}
 	return g.files.add(ctx, files...)
