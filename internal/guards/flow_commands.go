@@ -36,7 +36,7 @@ var (
 
 // looks matches commands that only look at files or run the tests of the project, whatever their arguments are.
 var looks = func() *regexp.Regexp {
-	const arguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|-stat|-oneline|-cached|-staged|-name-only)` +
+	const arguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|-stat|-short|-oneline|-cached|-staged|-name-only)` +
 		`| [\w./@*][\w./:@*-]*| "[\w ./:-]*"| '[\w ./:-]*')*`
 	const tests = `(go|cargo) (test|vet|check|build)|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)|pytest|python3? -m (pytest|unittest)`
 	return regexp.MustCompile(`^(cd [\w./-]+ && )?(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` + tests + `)` + arguments +
@@ -62,8 +62,15 @@ func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow
 			s.Label = s.Label.Join(f.Label)
 		}
 	}
-	if slices.ContainsFunc(strings.FieldsFunc(command, isShellSign), func(word string) bool { return matchesGlob(g.o.PrivateFiles, word) }) {
-		s.Label.Confidentiality = flow.Private
+	for _, word := range strings.FieldsFunc(command, isShellSign) {
+		words := []string{word}
+		if strings.ContainsAny(word, "*?[") {
+			words, _ = filepath.Glob(filepath.Join(dir, word)) // a pattern that is not valid stands for itself
+		}
+		if slices.ContainsFunc(words, g.isPrivateFile) {
+			s.Label.Confidentiality = flow.Private
+			break
+		}
 	}
 	return s
 }
@@ -113,7 +120,7 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 		if err != nil || entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules") {
 			return skipDirectory(entry)
 		}
-		if entry.Type().IsRegular() && matchesGlob(g.o.PrivateFiles, filepath.ToSlash(path)) && quotes(output, path, minQuotedValue) {
+		if entry.Type().IsRegular() && g.isPrivateFile(path) && quotes(output, path, minQuotedValue) {
 			label.Confidentiality = flow.Private
 		}
 		return nil

@@ -74,6 +74,14 @@ func realFile(path string) string {
 	return foldCase(path)
 }
 
+// examples matches names of files that show what another file may have, such as .env.example.
+var examples = regexp.MustCompile(`(?i)\.(example|sample|template|dist)$`)
+
+// isPrivateFile reports whether the settings say that a file is private.
+func (g *FlowGuard) isPrivateFile(path string) bool {
+	return matchesGlob(g.o.PrivateFiles, filepath.ToSlash(path)) && !examples.MatchString(path)
+}
+
 // fileSource returns the source for a file that a run in the directory dir has read. The directory is as realFile
 // returns it.
 func (g *FlowGuard) fileSource(ctx context.Context, dir, path string) flow.Source {
@@ -83,7 +91,7 @@ func (g *FlowGuard) fileSource(ctx context.Context, dir, path string) flow.Sourc
 	if inRoot(dir) || slices.ContainsFunc(g.o.Roots, inRoot) {
 		s.Label.Integrity = flow.Project
 	}
-	if matchesGlob(g.o.PrivateFiles, filepath.ToSlash(real)) || path != real && matchesGlob(g.o.PrivateFiles, filepath.ToSlash(path)) {
+	if g.isPrivateFile(real) || path != real && g.isPrivateFile(path) {
 		s.Label.Confidentiality = flow.Private
 	}
 	written, err := g.files.current(ctx)
