@@ -260,13 +260,9 @@ func isNotFound(err error) bool {
 	return ok && f.Code == drawbridge.NotFound
 }
 
-// readFile returns the text of a file, or why it cannot be imported. A run that imports the file has read it.
+// readFile returns the text of a file, or why it cannot be imported.
 func (m *importer) readFile(name string) (text, problem string) {
-	file := filepath.Join(m.root, filepath.FromSlash(name))
-	if m.call.Caller.Kind != drawbridge.Author {
-		m.files.trail.Add(deck.RunOf(m.call.Caller), deck.Source{Kind: "file", Name: file})
-	}
-	f, err := m.files.files.Open(file)
+	f, err := m.files.files.Open(filepath.Join(m.root, filepath.FromSlash(name)))
 	if err != nil {
 		return "", "it cannot be read"
 	}

@@ -58,15 +58,8 @@ func (w *Workspace) labelOfCall(call drawbridge.Call, actor workspace.Actor) (*f
 	if w.trail == nil || w.trail.Tracker == nil {
 		return &label, origin
 	}
-	run, arguments := deck.RunOf(call.Caller), rawjson.Get(call.Params, "arguments")
-	if actor.Kind == workspace.ImportActor && call.Caller.Kind != drawbridge.Author { // the content is that of files that the run has read
-		of, from := w.trail.Tracker.LabelOf(run, string(arguments))
-		label = label.Join(of)
-		if of.Confidentiality == flow.Private {
-			origin = from.String()
-		}
-	}
-	for _, text := range flow.Values(arguments, true) {
+	run := deck.RunOf(call.Caller)
+	for _, text := range flow.Values(rawjson.Get(call.Params, "arguments"), true) {
 		of, from := w.trail.Tracker.LabelOf(run, text)
 		if joined := label.Join(of); joined != label {
 			label, origin = joined, from.String()

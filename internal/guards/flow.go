@@ -271,7 +271,8 @@ func (g *FlowGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verd
 	if err != nil {
 		return drawbridge.Verdict{Effect: drawbridge.Deny, Rule: FlowRule, Reason: "the label of the run cannot be read", Next: "drawbridge doctor"}
 	}
-	if judged != "all" && r.Label().Confidentiality < flow.Private {
+	isCommand := q.Spec.Server == "" && slices.Contains(g.o.Tools.Commands, q.Spec.Tool)
+	if judged != "all" && !isCommand && r.Label().Confidentiality < flow.Private {
 		return allow
 	}
 	found, err := g.check(ctx, r, q, judged)
@@ -329,7 +330,8 @@ func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
 		case slices.Contains(g.o.Tools.Edits, q.Spec.Tool) && !g.writesDocument(ctx, q):
 			act.Needs = flow.Project
 		case slices.Contains(g.o.Tools.Commands, q.Spec.Tool):
-			if command := rawjson.GetString(argumentsOf(q), "command"); command != "" && !looks.MatchString(command) {
+			arguments := argumentsOf(q)
+			if command := rawjson.GetString(arguments, "command"); command != "" && !onlyLooks(command, rawjson.GetString(arguments, "cwd")) {
 				act.Needs, act.Sends, act.Reads = flow.Project, true, g.sentFile(ctx, q, command)
 			}
 		case slices.Contains(g.o.Tools.Fetches, q.Spec.Tool):

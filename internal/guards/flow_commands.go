@@ -34,14 +34,26 @@ var (
 	copies        = regexp.MustCompile(`\b(cp|mv|ln)\b`)
 )
 
-// looks matches commands that only look at files or run the tests of the project, whatever their arguments are.
-var looks = func() *regexp.Regexp {
-	const arguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|-stat|-short|-oneline|-cached|-staged|-name-only)` +
-		`| [\w./@*][\w./:@*-]*| "[\w ./:-]*"| '[\w ./:-]*')*`
-	const tests = `(go|cargo) (test|vet|check|build)|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)|pytest|python3? -m (pytest|unittest)`
-	return regexp.MustCompile(`^(cd [\w./-]+ && )?(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` + tests + `)` + arguments +
-		`( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + arguments + `)*$`)
-}()
+// looks matches commands that only look at files or run the tests of the project, whatever their arguments are, and
+// leaves a path that leads out of a directory.
+var (
+	looks = regexp.MustCompile(`^(cd ` + lookPath + ` && )?((ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` +
+		`(go|cargo) (test|vet|check|build)|pytest|python3? -m (pytest|unittest))` + lookArguments +
+		`|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build))( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + lookArguments + `)*$`)
+	leaves = regexp.MustCompile(`(^|[\s/])\.\.(/|\s|$)`)
+)
+
+// The parts of looks: a path in the directory, and arguments.
+const (
+	lookPath      = `[\w.*][\w./:@~^*-]*`
+	lookArguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|-stat|-short|-oneline|-cached|-staged|-name-only)` +
+		`| ` + lookPath + `| "[\w ./:-]*"| '[\w ./:-]*')*`
+)
+
+// onlyLooks reports whether a command only looks at files below a directory of the project, or tests them.
+func onlyLooks(command, dir string) bool {
+	return looks.MatchString(command) && !leaves.MatchString(command) && !leaves.MatchString(dir) && !filepath.IsAbs(dir)
+}
 
 // commandSource returns the source for the output of a command in a directory: what it may have read. Files of the
 // project are project text, and text from the network is untrusted. A file that a run wrote counts if the command names
@@ -56,7 +68,7 @@ func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow
 		s.Label = s.Label.Join(flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private})
 		return s
 	}
-	anything, folder, folded, real := readsAnything.MatchString(command) && !looks.MatchString(command), copies.MatchString(command), foldCase(command), realFile(dir)
+	anything, folder, folded, real := readsAnything.MatchString(command) && !onlyLooks(command, ""), copies.MatchString(command), foldCase(command), realFile(dir)
 	for path, f := range written {
 		if strings.Contains(folded, filepath.Base(path)) || anything && isBelow(real, path) || folder && namesFolder(folded, real, path) {
 			s.Label = s.Label.Join(f.Label)
@@ -185,8 +197,8 @@ func commandsOf(q deck.Question, result *drawbridge.Result) (commands []string, 
 
 // afterCommand labels the output of a command and the files that it has changed.
 func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Question, started time.Time, result *drawbridge.Result) (flow.Source, error) {
-	dir := q.Caller.Dir
-	if cwd := rawjson.GetString(argumentsOf(q), "cwd"); cwd != "" {
+	dir, cwd := q.Caller.Dir, rawjson.GetString(argumentsOf(q), "cwd")
+	if cwd != "" {
 		if path, err := g.o.Context.ResolvePath(q.Caller, cwd); err == nil {
 			dir = path
 		}
@@ -196,7 +208,7 @@ func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Questio
 	for _, command := range commands {
 		one := g.commandSource(ctx, dir, command)
 		s.Name, s.Label = cmp.Or(one.Name, s.Name), s.Label.Join(one.Label)
-		if !looks.MatchString(command) { // it may print or write what the model has told it
+		if !onlyLooks(command, cwd) { // it may print or write what the model has told it
 			s.Label = s.Label.Join(r.Label())
 		}
 	}
