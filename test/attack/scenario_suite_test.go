@@ -97,21 +97,29 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// scenariosAtOnce is how many scenarios are played at the same time: more than there are processors, since they
+// wait for disks and servers.
+const scenariosAtOnce = 6
+
 // playAll plays the scenarios with the same settings, and prints the score.
 func playAll(t *testing.T, all []scenario, settings scenarioSettings) *score {
 	t.Helper()
 	var total score
 	t.Run(strings.ReplaceAll(settings.name, " ", "-"), func(t *testing.T) {
-		t.Run("all", func(t *testing.T) {
-			for _, s := range all {
+		var playing sync.WaitGroup
+		room := make(chan struct{}, scenariosAtOnce)
+		for _, s := range all {
+			room <- struct{}{}
+			playing.Go(func() {
+				defer func() { <-room }()
 				t.Run(s.Name, func(t *testing.T) {
-					t.Parallel()
 					w := newWorld(t, s, settings)
 					err := w.play()
 					total.add(w, err)
 				})
-			}
-		})
+			})
+		}
+		playing.Wait()
 	})
 	t.Logf("%-24s %s  succeeded: %q", settings.name, &total, first(total.successful, 3))
 	return &total

@@ -116,7 +116,7 @@ func argumentText(value any) string {
 // techniques are the attacks that the suite must have.
 var techniques = []string{"poisoned page", "poisoned issue", "poisoned mail", "poisoned memory", "poisoned description",
 	"poisoned file", "two sessions", "url", "file", "argument", "search query", "error text", "script", "sub-agent",
-	"form of a result", "encoding", "moved file", "background command"}
+	"form of a result", "encoding", "moved file"}
 
 // loadScenarios reads all scenarios, in the order of their names.
 func loadScenarios(t *testing.T) (all []scenario) {
