@@ -73,7 +73,8 @@ func (l listedTexts) Descriptions() (all []guards.Description) {
 	owner.Kind = drawbridge.Author
 	for _, spec := range l.g.deck.Items(owner, mcp.MethodToolsList) {
 		if spec.Server != "" {
-			all = append(all, guards.Description{Server: spec.Server, Tool: spec.Tool, Text: rawjson.GetString(spec.Definition, "description"),
+			all = append(all, guards.Description{Server: spec.Server, Tool: spec.Tool,
+				Text:   rawjson.GetString(spec.Definition, "description"),
 				Schema: string(rawjson.Apply(spec.Definition, rawjson.Drop("description")))})
 		}
 	}

@@ -29,8 +29,8 @@ type Source struct {
 	Label  Label  `json:"label"`
 }
 
-// CallSource is the kind of the source for the arguments of a call that a run has made before it had read anything. Their
-// values are as trusted as the run was, but the model may have them from the description of a tool.
+// CallSource is the kind of the source for the arguments of a call that a run has made before it had read anything.
+// Their values are as trusted as the run was, but the model may have them from the description of a tool.
 const CallSource = "call"
 
 // String returns the source for people, such as "result mail__message".

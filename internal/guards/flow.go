@@ -50,8 +50,8 @@ type EndorsementStore interface {
 
 // FlowTools are the names of Drawbridge's own tools that matter to the guard.
 type FlowTools struct {
-	// Edits write files, Files read them, Commands run commands, and Fetches send their arguments to the web. Exports write
-	// pages into a directory.
+	// Edits write files, Files read them, Commands run commands, and Fetches send their arguments to the web. Exports
+	// write pages into a directory.
 	Edits, Files, Commands, Fetches, Exports []string
 }
 
@@ -331,7 +331,8 @@ func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
 			act.Needs = flow.Project
 		case slices.Contains(g.o.Tools.Commands, q.Spec.Tool):
 			arguments := argumentsOf(q)
-			if command := rawjson.GetString(arguments, "command"); command != "" && !onlyLooks(command, rawjson.GetString(arguments, "cwd")) {
+			command := rawjson.GetString(arguments, "command")
+			if command != "" && !onlyLooks(command, rawjson.GetString(arguments, "cwd")) {
 				act.Needs, act.Sends, act.Reads = flow.Project, true, g.sentFile(ctx, q, command)
 			}
 		case slices.Contains(g.o.Tools.Fetches, q.Spec.Tool):

@@ -23,43 +23,53 @@ import (
 
 // downloads matches commands that may print what comes from the network, and sends those that may send a file.
 var (
-	downloads = regexp.MustCompile(`://|/dev/(tcp|udp)/|\b(curl|wget|nc|ncat|netcat|ssh|scp|sftp|ftp|telnet|gh|git\s+(-\S+\s+)*(clone|fetch|pull|ls-remote))\b`)
-	sends     = regexp.MustCompile(downloads.String() + `|\b(socat|openssl|rsync|dig|host|nslookup|ping|mail|sendmail|aws|gcloud|gsutil|az|rclone|kubectl)\b`)
+	downloads = regexp.MustCompile(`://|/dev/(tcp|udp)/|\b(curl|wget|nc|ncat|netcat|ssh|scp|sftp|ftp|telnet|gh|` +
+		`git\s+(-\S+\s+)*(clone|fetch|pull|ls-remote))\b`)
+	sends = regexp.MustCompile(downloads.String() + `|\b(socat|openssl|rsync|dig|host|nslookup|ping|mail|sendmail|` +
+		`aws|gcloud|gsutil|az|rclone|kubectl)\b`)
 )
 
 // readsAnything matches commands that may read files that they do not name, and copies those that copy or move whole
 // directories.
 var (
-	readsAnything = regexp.MustCompile("[*?\\[$`]|\\b(find|xargs|grep|rg|tar|zip|rsync)\\b|\\b(python3?|node|perl|ruby|sh|bash)\\s+-\\w*[ceE]|\\s-\\w*[rR]")
-	copies        = regexp.MustCompile(`\b(cp|mv|ln)\b`)
+	readsAnything = regexp.MustCompile("[*?\\[$`]|\\b(find|xargs|grep|rg|tar|zip|rsync)\\b|" +
+		`\b(python3?|node|perl|ruby|sh|bash)\s+-\w*[ceE]|\s-\w*[rR]`)
+	copies = regexp.MustCompile(`\b(cp|mv|ln)\b`)
 )
 
 // looks matches commands that only look at files or run the tests of the project, whatever their arguments are, and
 // leaves a path that leads out of a directory.
 var (
-	looks = regexp.MustCompile(`^(cd ` + lookPath + ` && )?((ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` +
+	looks = regexp.MustCompile(`^(cd ` + lookPath + ` && )?(` +
+		`(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` +
 		`(go|cargo) (test|vet|check|build)|pytest|python3? -m (pytest|unittest))` + lookArguments +
-		`|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build))( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + lookArguments + `)*$`)
+		`|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)` +
+		`)( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + lookArguments + `)*$`)
 	leaves = regexp.MustCompile(`(^|[\s/])\.\.(/|\s|$)`)
 )
 
 // The parts of looks: a path in the directory, and arguments.
 const (
 	lookPath      = `[\w.*][\w./:@~^*-]*`
-	lookArguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|-stat|-short|-oneline|-cached|-staged|-name-only)` +
+	lookArguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|` +
+		`-stat|-short|-oneline|-cached|-staged|-name-only)` +
 		`| ` + lookPath + `| "[\w ./:-]*"| '[\w ./:-]*')*`
 )
 
 // onlyLooks reports whether a command only looks at files below a directory of the project, or tests them.
 func onlyLooks(command, dir string) bool {
-	return looks.MatchString(command) && !leaves.MatchString(command) && !leaves.MatchString(dir) && !filepath.IsAbs(dir)
+	return looks.MatchString(command) && !leaves.MatchString(command) &&
+		!leaves.MatchString(dir) && !filepath.IsAbs(dir)
 }
+
+// projectLabel is the label of files of the project.
+var projectLabel = flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}
 
 // commandSource returns the source for the output of a command in a directory: what it may have read. Files of the
 // project are project text, and text from the network is untrusted. A file that a run wrote counts if the command names
 // it, or could read it without and print it in another form; see also quoted.
 func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow.Source {
-	s := flow.Source{Kind: "command", Name: firstWords(command), Label: flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}}
+	s := flow.Source{Kind: "command", Name: firstWords(command), Label: projectLabel}
 	if downloads.MatchString(command) {
 		s.Label.Integrity = flow.Untrusted
 	}
@@ -68,9 +78,11 @@ func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow
 		s.Label = s.Label.Join(flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private})
 		return s
 	}
-	anything, folder, folded, real := readsAnything.MatchString(command) && !onlyLooks(command, ""), copies.MatchString(command), foldCase(command), realFile(dir)
+	anything := readsAnything.MatchString(command) && !onlyLooks(command, "")
+	folders, folded, real := copies.MatchString(command), foldCase(command), realFile(dir)
 	for path, f := range written {
-		if strings.Contains(folded, filepath.Base(path)) || anything && isBelow(real, path) || folder && namesFolder(folded, real, path) {
+		if strings.Contains(folded, filepath.Base(path)) || anything && isBelow(real, path) ||
+			folders && namesFolder(folded, real, path) {
 			s.Label = s.Label.Join(f.Label)
 		}
 	}
@@ -95,9 +107,11 @@ func isShellSign(c rune) bool {
 // namesFolder reports whether a command names a directory between dir and a file.
 func namesFolder(command, dir, file string) bool {
 	below, err := filepath.Rel(dir, filepath.Dir(file))
-	return err == nil && filepath.IsLocal(below) && slices.ContainsFunc(strings.Split(filepath.ToSlash(below), "/"), func(part string) bool {
-		return part != "." && strings.Contains(command, part)
-	})
+	if err != nil || !filepath.IsLocal(below) {
+		return false
+	}
+	isNamed := func(part string) bool { return part != "." && strings.Contains(command, part) }
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(below), "/"), isNamed)
 }
 
 // maxQuoted is how much of a file is compared with the output of a command, and minQuoted the size of the shortest line
@@ -125,7 +139,8 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 		}
 	}
 	n := 0
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // what cannot be read is not private
+	// What cannot be read is not private.
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if n++; n > maxSearched || label.Confidentiality == flow.Private {
 			return fs.SkipAll
 		}
@@ -179,11 +194,12 @@ func (g *FlowGuard) sentFile(ctx context.Context, q deck.Question, command strin
 	return &s
 }
 
-// commandsOf returns the commands whose output a call of a tool for commands has returned, and how long a command in the
-// background has run.
+// commandsOf returns the commands whose output a call of a tool for commands has returned, and how long a command in
+// the background has run.
 func commandsOf(q deck.Question, result *drawbridge.Result) (commands []string, took time.Duration) {
 	arguments := argumentsOf(q)
-	if command := rawjson.GetString(arguments, "command"); command != "" || rawjson.GetString(arguments, "action") == "list" {
+	command := rawjson.GetString(arguments, "command")
+	if command != "" || rawjson.GetString(arguments, "action") == "list" {
 		return []string{command}, 0
 	}
 	for job := range rawjson.Elements(rawjson.Get(result.Raw, "structuredContent", "jobs")) {
@@ -196,7 +212,8 @@ func commandsOf(q deck.Question, result *drawbridge.Result) (commands []string, 
 }
 
 // afterCommand labels the output of a command and the files that it has changed.
-func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Question, started time.Time, result *drawbridge.Result) (flow.Source, error) {
+func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Question, started time.Time,
+	result *drawbridge.Result) (flow.Source, error) {
 	dir, cwd := q.Caller.Dir, rawjson.GetString(argumentsOf(q), "cwd")
 	if cwd != "" {
 		if path, err := g.o.Context.ResolvePath(q.Caller, cwd); err == nil {
@@ -204,7 +221,7 @@ func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Questio
 		}
 	}
 	commands, took := commandsOf(q, result)
-	s := flow.Source{Kind: "command", Name: q.Spec.Tool, Label: flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}}
+	s := flow.Source{Kind: "command", Name: q.Spec.Tool, Label: projectLabel}
 	for _, command := range commands {
 		one := g.commandSource(ctx, dir, command)
 		s.Name, s.Label = cmp.Or(one.Name, s.Name), s.Label.Join(one.Label)
@@ -232,7 +249,8 @@ var systemFiles = regexp.MustCompile(`^/(usr|bin|sbin|lib\w*|etc|opt|dev|proc|sy
 // namedFiles returns the files outside of the directory of a caller that commands in a directory name: those that the
 // commands can only have read, and those that have changed since a time. Files of the system and temporary files do not
 // count as read.
-func (g *FlowGuard) namedFiles(caller drawbridge.Caller, dir string, commands []string, since time.Time) (read, changed []string) {
+func (g *FlowGuard) namedFiles(caller drawbridge.Caller, dir string, commands []string, since time.Time) (
+	read, changed []string) {
 	inside, temporary := realFile(caller.Dir), realFile(os.TempDir())
 	for _, command := range commands {
 		for _, word := range strings.FieldsFunc(command, isShellSign) {
@@ -259,7 +277,8 @@ func (g *FlowGuard) namedFiles(caller drawbridge.Caller, dir string, commands []
 }
 
 // interprets matches commands that may run a file that they name.
-var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|python[\d.]*|node|deno|bun|perl|ruby|php|make|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
+var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|python[\d.]*|node|deno|bun|` +
+	`perl|ruby|php|make|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
 
 // runFile returns the command of a call as a value that is not trusted, if the command may run a file that a run has
 // written from text that is not trusted. Otherwise it returns nil.

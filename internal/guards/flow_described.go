@@ -41,8 +41,8 @@ type describedTexts struct {
 	flat    []string      // their letters and digits
 }
 
-// described returns the source of a value that stands in a description of a server that is not trusted, or of an address
-// or a number in the value; nil if there is none. Plain words stand in many descriptions and do not count. A value with
+// described returns the source of a value that stands in a description of a server that is not trusted, or of an
+// address or a number in the value; nil if there is none. Plain words stand in many descriptions and do not count. A value with
 // a digit is found with other spaces and signs too.
 func (g *FlowGuard) described(q *deck.Question, value string) *flow.Source {
 	if g.o.Descriptions == nil {
@@ -56,9 +56,10 @@ func (g *FlowGuard) described(q *deck.Question, value string) *flow.Source {
 		}
 		for i, d := range all {
 			own := d.Server == q.Spec.Server && d.Tool == q.Spec.Tool
-			if flow.Contains(d.Text, value) || !own && flow.Contains(d.Schema, value) || flatValue != "" && strings.Contains(flat[i], flatValue) {
-				name := strings.TrimSpace(string(d.Server) + " " + d.Tool)
-				return &flow.Source{Kind: "description", Name: name, Server: string(d.Server), Label: flow.Label{Integrity: flow.Untrusted}}
+			if flow.Contains(d.Text, value) || !own && flow.Contains(d.Schema, value) ||
+				flatValue != "" && strings.Contains(flat[i], flatValue) {
+				return &flow.Source{Kind: "description", Name: strings.TrimSpace(string(d.Server) + " " + d.Tool),
+					Server: string(d.Server), Label: flow.Label{Integrity: flow.Untrusted}}
 			}
 		}
 		return nil
@@ -85,7 +86,8 @@ func isAddress(word string) bool {
 	for _, c := range word {
 		digits, letters = digits+oneIf(unicode.IsDigit(c)), letters+oneIf(unicode.IsLetter(c))
 	}
-	return len(word) >= minWritten && (strings.Contains(word, "://") || strings.Contains(word, "@") || digits >= 4 && letters > 0)
+	isNumber := digits >= 4 && letters > 0
+	return len(word) >= minWritten && (isNumber || strings.Contains(word, "://") || strings.Contains(word, "@"))
 }
 
 func oneIf(is bool) int {

@@ -47,11 +47,12 @@ func (l *RowLabels) trusted(id drawbridge.ServerID) bool { return l.of(id).trust
 // maxForeignText is how much of a text is searched for signs of a mail or a comment.
 const maxForeignText = 32 << 10
 
-// foreignTool, foreignPart and foreignText find tools, JSON and texts that bring what others have written, such as mails
-// and comments.
+// foreignTool, foreignPart and foreignText find tools, JSON and texts that bring what others have written, such as
+// mails and comments.
 var (
 	foreignTool = regexp.MustCompile(`(?i)mail|inbox|message|comment|chat|review|feedback|ticket|issue|thread|post`)
-	foreignPart = regexp.MustCompile(`(?i)"(\w+_)?(mails?|comments?|reviews?|feedback|reply|replies|reply_?to|subject|body)\\?"\s*:|"messages?\\?"\s*:\s*[\[{]`)
+	foreignPart = regexp.MustCompile(`(?i)"(\w+_)?(mails?|comments?|reviews?|feedback|reply|replies|reply_?to|subject|` +
+		`body)\\?"\s*:|"messages?\\?"\s*:\s*[\[{]`)
 	foreignText = regexp.MustCompile(`(?i)(^|\\n|[\s"(>.,;])(from|to|subject|reply-to|e-?mail|mail|message|comment|review|feedback|reply|wrote|said)( (of|by|from) [^:\n]{1,60})?: `)
 )
 
@@ -59,7 +60,8 @@ var (
 var foreignWords = []string{"ail", "omment", "eview", "eedback", "epl", "ubject", "ody", "essage"}
 
 func hasForeignPart(text []byte) bool {
-	return slices.ContainsFunc(foreignWords, func(word string) bool { return bytes.Contains(text, []byte(word)) }) && foreignPart.Match(text)
+	stands := func(word string) bool { return bytes.Contains(text, []byte(word)) }
+	return slices.ContainsFunc(foreignWords, stands) && foreignPart.Match(text)
 }
 
 // Of returns the label of a text that a tool of a server has returned. It is untrusted if the server is not trusted, or

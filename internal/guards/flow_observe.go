@@ -109,9 +109,11 @@ func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Qu
 		return nil
 	}
 	files := []store.FlowFile{{Path: realFile(path), Label: label, Origin: origin}}
-	for range strings.Split(filepath.ToSlash(rawjson.GetString(arguments, "path")), "/") { // a list of a directory has the names in it
+	taints := name.Confidentiality == flow.Private || name.Integrity < flow.Project
+	// A list of a directory has the names in it.
+	for range strings.Split(filepath.ToSlash(rawjson.GetString(arguments, "path")), "/") {
 		dir := filepath.Dir(path)
-		if (name.Confidentiality == flow.Private || name.Integrity < flow.Project) && !plainFile.MatchString(filepath.Base(path)) {
+		if taints && !plainFile.MatchString(filepath.Base(path)) {
 			files = append(files, store.FlowFile{Path: realFile(dir), Label: name, Origin: origin})
 		}
 		path = dir
@@ -225,7 +227,8 @@ func (g *FlowGuard) afterOwnTool(ctx context.Context, key string, r *flowRun, q 
 }
 
 // labelChangedFiles stores the label of the files that a command has changed: those in a directory, and others.
-func (g *FlowGuard) labelChangedFiles(ctx context.Context, dir string, since time.Time, s flow.Source, others ...string) error {
+func (g *FlowGuard) labelChangedFiles(ctx context.Context, dir string, since time.Time, s flow.Source,
+	others ...string) error {
 	if dir == "" || s.Label.Integrity >= flow.Project && s.Label.Confidentiality < flow.Private {
 		return nil
 	}

@@ -28,7 +28,8 @@ func (s *score) add(w *world, err error) {
 		w.t.Errorf("%s: %v", w.scenario.Name, err)
 	}
 	done, harmed := w.finished(), w.harmed()
-	w.t.Logf("%s: finished %t, harmed %t, questions %d, of them answered with yes %d", w.scenario.Name, done, harmed, w.asked, w.agreed)
+	w.t.Logf("%s: finished %t, harmed %t, questions %d, of them answered with yes %d",
+		w.scenario.Name, done, harmed, w.asked, w.agreed)
 	s.asked, s.agreed = s.asked+w.asked, s.agreed+w.agreed
 	if !done {
 		s.unfinished = append(s.unfinished, w.scenario.Name)

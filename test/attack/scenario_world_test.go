@@ -118,7 +118,8 @@ func (w *world) answer(name string, tool scenarioTool, arguments map[string]any)
 	case "structured":
 		result.StructuredContent = json.RawMessage(text)
 	case "embedded":
-		result.Content = []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "test://text", MIMEType: "text/plain", Text: text}}}
+		resource := &mcp.ResourceContents{URI: "test://text", MIMEType: "text/plain", Text: text}
+		result.Content = []mcp.Content{&mcp.EmbeddedResource{Resource: resource}}
 	case "link":
 		result.Content = []mcp.Content{&mcp.ResourceLink{URI: "test://text", Name: "text", Description: text}}
 	}
