@@ -19,6 +19,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/oklog/ulid/v2"
 )
 
 // FlowRule is the name of the guard of information flow in audit records and messages.
@@ -177,9 +178,13 @@ func (g *FlowGuard) flowRun(ctx context.Context, key string) (*flowRun, error) {
 		return nil, err
 	}
 	label := flow.Clean
-	if found && (!isCaller || now.Sub(stored.At) <= callerRunEnd) {
+	switch {
+	case found && (!isCaller || now.Sub(stored.At) <= callerRunEnd):
 		label = stored.Label
-	} else {
+	case isForgotten(key, now):
+		label = flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}
+		stored.Origins = []flow.Source{{Kind: "session", Name: "that is so old that its label is not known", Label: label}}
+	default:
 		stored.Origins = nil
 	}
 	g.mu.Lock()
@@ -190,6 +195,13 @@ func (g *FlowGuard) flowRun(ctx context.Context, key string) (*flowRun, error) {
 	r = &flowRun{Run: flow.NewRun(label, stored.Origins), used: now, saved: label}
 	g.runs.Add(key, r)
 	return r, nil
+}
+
+// isForgotten reports whether the store may have had a label of a run that it has removed, because the session of the
+// agent is so old.
+func isForgotten(key string, now time.Time) bool {
+	id, err := ulid.ParseStrict(strings.TrimPrefix(key, "thread:"))
+	return err == nil && now.Sub(ulid.Time(id.Time())) > store.FlowRunRetention
 }
 
 // save stores the label of a run.

@@ -17,6 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/oklog/ulid/v2"
 )
 
 // A flowWorld is a guard with a store and a project.
@@ -463,6 +464,18 @@ func TestFlowOfACancelledCall(t *testing.T) {
 	if want := (flow.Label{Integrity: flow.Project, Confidentiality: flow.Internal}); label != want || err != nil {
 		t.Errorf("the run is %s, %v; want %s", label, err, want)
 	}
+}
+
+// TestFlowOfAnOldSession checks that a session whose label the store may have removed is not clean.
+func TestFlowOfAnOldSession(t *testing.T) {
+	now := time.Now()
+	w := newFlowWorld(t, FlowOptions{Now: func() time.Time { return now }})
+	id := ulid.MustNew(ulid.Timestamp(now), strings.NewReader("0123456789")).String()
+	pay := question(w.agent(id), "bank__pay", `{"iban":"`+evil+`"}`, false)
+	w.expect(drawbridge.Allow, pay, "ok")
+	now = now.Add(store.FlowRunRetention + time.Hour)
+	w.restart()
+	w.expect(drawbridge.Ask, pay, "")
 }
 
 // TestFlowFailsClosed checks that a store that does not answer refuses calls.

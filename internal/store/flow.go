@@ -18,8 +18,8 @@ type FlowRun struct {
 	At time.Time
 }
 
-// flowRunRetention is how long the label of a run is stored after its last change.
-const flowRunRetention = 180 * 24 * time.Hour
+// FlowRunRetention is how long the label of a run is stored after its last change.
+const FlowRunRetention = 180 * 24 * time.Hour
 
 // FlowRun returns the stored label of a run; ok is false if there is none.
 func (db *DB) FlowRun(ctx context.Context, key string) (r FlowRun, ok bool, err error) {
@@ -50,7 +50,7 @@ func (db *DB) JoinFlowRun(ctx context.Context, key string, label flow.Label, ori
 	}
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM flow_runs WHERE at < CLOCK - $1"),
-			flowRunRetention.Milliseconds()); err != nil {
+			FlowRunRetention.Milliseconds()); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO flow_runs (run, integrity, confidentiality, origins, at)
