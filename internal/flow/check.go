@@ -67,10 +67,10 @@ func (r *Run) Check(act Act, arguments json.RawMessage, endorsed func(path, text
 	for path, text := range act.values(arguments) {
 		v := Value{Path: path, Text: text}
 		v.Label, v.Origin = r.LabelOf(text)
-		if act.Reads != nil && (v.Label.Integrity < Trusted || r.made(text)) {
+		if act.Reads != nil && (v.Label.Integrity < Trusted || r.Made(text)) {
 			v.Label, v.Origin = v.Label.Join(act.Reads.Label), act.Reads
 		}
-		if act.Described != nil && v.Label.Integrity >= act.Needs && r.made(text) {
+		if act.Described != nil && v.Label.Integrity >= act.Needs && r.Made(text) {
 			if s := act.Described(text); s != nil {
 				v.Label, v.Origin = v.Label.Join(s.Label), s
 			}
@@ -89,8 +89,8 @@ func (r *Run) Check(act Act, arguments json.RawMessage, endorsed func(path, text
 	return f
 }
 
-// made reports whether the model made a value: no person typed it, and it stands in no source.
-func (r *Run) made(value string) bool {
+// Made reports whether the model made a value: no person typed it, and it stands in no source.
+func (r *Run) Made(value string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wanted := plain(value)

@@ -75,9 +75,6 @@ func (g *FlowGuard) BeforeSend(ctx context.Context, q deck.Question) (func(*draw
 
 // labelWrittenFile stores the label of the file that a call will write.
 func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Question) error {
-	if !r.Label().Taints() {
-		return nil
-	}
 	arguments := argumentsOf(q)
 	path, err := g.o.Context.ResolvePath(q.Caller, rawjson.GetString(arguments, "path"))
 	if err != nil {
@@ -85,7 +82,7 @@ func (g *FlowGuard) labelWrittenFile(ctx context.Context, r *flow.Run, q deck.Qu
 	}
 	label, origin, name := flow.Clean, flow.Source{}, flow.Clean
 	for place, text := range flow.Values(arguments, true) {
-		l, from := r.LabelOf(text)
+		l, from := g.labelOfText(r, text)
 		if place == "path" {
 			name = l
 		}
@@ -278,11 +275,22 @@ func (g *FlowGuard) LabelOf(run, text string) (flow.Label, flow.Source) {
 	if err != nil {
 		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}, flow.Source{}
 	}
-	label, origin := r.LabelOf(text)
+	label, origin := g.labelOfText(r, text)
 	if origin == nil {
 		return label, flow.Source{}
 	}
 	return label, *origin
+}
+
+// labelOfText is like [flow.Run.LabelOf], for a text that is written: what stands in a description is not trusted.
+func (g *FlowGuard) labelOfText(r *flow.Run, text string) (flow.Label, *flow.Source) {
+	label, origin := r.LabelOf(text)
+	if label.Integrity > flow.Untrusted && r.Made(text) {
+		if s := g.described(&deck.Question{}, text); s != nil {
+			return label.Join(s.Label), s
+		}
+	}
+	return label, origin
 }
 
 // errorText returns the text of an error as JSON.

@@ -392,6 +392,12 @@ func TestFlowDescriptionsOfBefore(t *testing.T) {
 	w.expect(drawbridge.Allow, question(ada, "erp__find", `{"q":"`+evil+`"}`, true), "nothing")
 	w.expect(drawbridge.Ask, question(ada, "bank__pay", `{"iban":"`+evil+`"}`, false), "")
 	w.expect(drawbridge.Allow, question(ada, "bank__pay", `{"iban":"NL01CORP0000000007"}`, false), "ok")
+	w.expect(drawbridge.Allow, question(w.agent("t2"), "write", `{"path":"fee.md","content":"pay `+evil+` first"}`, false), "ok")
+	w.expect(drawbridge.Allow, question(w.agent("t3"), "read", `{"path":"fee.md"}`, true), "pay "+evil+" first")
+	w.expect(drawbridge.Ask, question(w.agent("t3"), "edit", `{"path":"a.go","content":"`+evil+`"}`, false), "")
+	if label, _ := w.guard.LabelOf(deck.RunOf(w.agent("t4")), "pay "+evil+" first"); label.Integrity != flow.Untrusted {
+		t.Errorf("a page with the value is %s", label)
+	}
 }
 
 type changingDescriptions []Description
