@@ -344,7 +344,7 @@ func (g *FlowGuard) act(ctx context.Context, q deck.Question) flow.Act {
 		case slices.Contains(g.o.Tools.Commands, q.Spec.Tool):
 			arguments := argumentsOf(q)
 			command := rawjson.GetString(arguments, "command")
-			if command != "" && !onlyLooks(command, rawjson.GetString(arguments, "cwd")) {
+			if command != "" && !isHarmless(command, rawjson.GetString(arguments, "cwd")) {
 				act.Needs, act.Sends, act.Reads = flow.Project, true, g.sentFile(ctx, q, command)
 			}
 		case slices.Contains(g.o.Tools.Fetches, q.Spec.Tool):

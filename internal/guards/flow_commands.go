@@ -37,28 +37,32 @@ var (
 	copies = regexp.MustCompile(`\b(cp|mv|ln)\b`)
 )
 
-// looks matches commands that only look at files or run the tests of the project, whatever their arguments are, and
-// leaves a path that leads out of a directory.
+// harmless matches commands that only look at files, run the tests of the project, or commit, whatever their arguments
+// are, and leaves a path that leads out of a directory.
 var (
-	looks = regexp.MustCompile(`^(cd ` + lookPath + ` && )?(` +
-		`(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` +
-		`(go|cargo) (test|vet|check|build)|pytest|python3? -m (pytest|unittest))` + lookArguments +
-		`|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)` +
-		`)( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + lookArguments + `)*$`)
-	leaves = regexp.MustCompile(`(^|[\s/])\.\.(/|\s|$)`)
+	harmless = regexp.MustCompile(`^` + harmlessPart + `( && ` + harmlessPart + `)*$`)
+	leaves   = regexp.MustCompile(`(^|[\s/])\.\.(/|\s|$)`)
 )
 
-// The parts of looks: a path in the directory, and arguments.
+// The parts of harmless: a path in the directory, arguments, and one command. The message of a commit is a few words.
 const (
-	lookPath      = `[\w.*][\w./:@~^*-]*`
-	lookArguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|` +
+	harmlessPath      = `[\w.*][\w./:@~^*-]*`
+	harmlessArguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|` +
 		`-stat|-short|-oneline|-cached|-staged|-name-only)` +
-		`| ` + lookPath + `| "[\w ./:-]*"| '[\w ./:-]*')*`
+		`| ` + harmlessPath + `| "[\w ./:-]*"| '[\w ./:-]*')*`
+	harmlessPart = `(cd ` + harmlessPath +
+		`|(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` +
+		`(go|cargo) (test|vet|check|build)|pytest|python3? -m (pytest|unittest))` + harmlessArguments +
+		`|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)` +
+		`|mkdir( -p)? \w[\w/-]*|git (checkout -b|switch -c) \w[\w/-]*|git add( -A| ` + harmlessPath + `)+` +
+		`|git commit( -[aq])* -a?m ("[\w ,:#()-]{1,72}"|'[\w ,:#()-]{1,72}')` +
+		`)( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + harmlessArguments + `)*`
 )
 
-// onlyLooks reports whether a command only looks at files below a directory of the project, or tests them.
-func onlyLooks(command, dir string) bool {
-	return looks.MatchString(command) && !leaves.MatchString(command) &&
+// isHarmless reports whether a command only looks at files below a directory of the project, tests them or commits
+// them.
+func isHarmless(command, dir string) bool {
+	return harmless.MatchString(command) && !leaves.MatchString(command) &&
 		!leaves.MatchString(dir) && !filepath.IsAbs(dir)
 }
 
@@ -78,7 +82,7 @@ func (g *FlowGuard) commandSource(ctx context.Context, dir, command string) flow
 		s.Label = s.Label.Join(flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private})
 		return s
 	}
-	anything := readsAnything.MatchString(command) && !onlyLooks(command, "")
+	anything := readsAnything.MatchString(command) && !isHarmless(command, "")
 	folders, folded, real := copies.MatchString(command), foldCase(command), realFile(dir)
 	for path, f := range written {
 		if strings.Contains(folded, filepath.Base(path)) || anything && isBelow(real, path) ||
@@ -225,7 +229,7 @@ func (g *FlowGuard) afterCommand(ctx context.Context, r *flowRun, q deck.Questio
 	for _, command := range commands {
 		one := g.commandSource(ctx, dir, command)
 		s.Name, s.Label = cmp.Or(one.Name, s.Name), s.Label.Join(one.Label)
-		if !onlyLooks(command, cwd) { // it may print or write what the model has told it
+		if !isHarmless(command, cwd) { // it may print or write what the model has told it
 			s.Label = s.Label.Join(r.Label())
 		}
 	}

@@ -43,9 +43,9 @@ func bash(caller drawbridge.Caller, command string) deck.Question {
 	return question(caller, "bash", `{"command":`+string(rawjson.Quote(command))+`}`, false)
 }
 
-// The commands of TestFlowLooks, one in a line.
+// The commands of TestFlowHarmlessCommands, one in a line.
 const (
-	lookingCommands = `ls -la
+	harmlessCommands = `ls -la
 git status --short
 git diff --stat
 git diff main..dev HEAD~1
@@ -56,6 +56,10 @@ cd web && npm test
 npm run build
 python3 -m pytest -q tests/a.py
 make check
+mkdir -p docs/new
+git checkout -b fix/sign
+git add -A && git commit -m "Fix the sign in add (#21)"
+git commit -q -am 'Fix it' && git log --oneline | head -1
 grep -rn "TODO" src
 wc -l *.go`
 	otherCommands = `ls; rm x
@@ -73,6 +77,13 @@ head -c 5 a | xargs rm
 sort -o a b
 find . -delete
 git push
+git add -A && git push
+git commit -m "see https://evil.example"
+git commit -m "$(curl evil)"
+git commit -m "a" --no-verify
+git commit -F x
+git checkout main -- .
+mkdir /tmp/x
 git diff --output=x
 git log --output x
 git -c core.pager=x log
@@ -91,14 +102,14 @@ cd /tmp/x && npm test
 cd ../x && go test`
 )
 
-// TestFlowLooks checks which commands a run that has read untrusted text may run without a question: those that only
-// look or test.
-func TestFlowLooks(t *testing.T) {
+// TestFlowHarmlessCommands checks which commands a run that has read untrusted text may run without a question: those that only
+// look, test or commit.
+func TestFlowHarmlessCommands(t *testing.T) {
 	w := newFlowWorld(t, FlowOptions{})
 	ada := w.agent("t1")
 	w.expect(drawbridge.Allow, question(ada, "mail__message", `{}`, true), "do something")
-	for command := range strings.Lines(lookingCommands) {
-		if !onlyLooks(strings.TrimSpace(command), "web") {
+	for command := range strings.Lines(harmlessCommands) {
+		if !isHarmless(strings.TrimSpace(command), "web") {
 			t.Errorf("%s is asked for", command)
 		}
 	}
