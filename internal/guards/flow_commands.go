@@ -118,12 +118,12 @@ func namesFolder(command, dir, file string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(below), "/"), isNamed)
 }
 
-// maxQuoted is how much of a file is compared with the output of a command, and minQuoted the size of the shortest line
-// and of the shortest value that count.
+// maxQuoted is how much of a file is compared with the output of a command, and the others are the sizes of the shortest
+// line of a file that a run wrote, and of a private one, that count.
 const (
-	maxQuoted      = 64 << 10
-	minQuotedLine  = 12
-	minQuotedValue = 6
+	maxQuoted        = 64 << 10
+	minQuotedLine    = 12
+	minQuotedPrivate = 8
 )
 
 // quoted returns the join of a label with those of the files of a directory of which a line stands in an output: files
@@ -151,7 +151,7 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 		if err != nil || entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules") {
 			return skipDirectory(entry)
 		}
-		if entry.Type().IsRegular() && g.isPrivateFile(path) && quotes(output, path, minQuotedValue) {
+		if entry.Type().IsRegular() && g.isPrivateFile(path) && quotes(output, path, minQuotedPrivate) {
 			label.Confidentiality = flow.Private
 		}
 		return nil
@@ -162,7 +162,7 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 // maxSearched is the number of files among which private ones are searched after a command.
 const maxSearched = 5000
 
-// quotes reports whether a line of a file, or the value of a line such as NAME=VALUE, stands in a text.
+// quotes reports whether a line of a file stands in a text; for a private file, of a line such as NAME=VALUE the value.
 func quotes(text, path string, shortest int) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -175,14 +175,23 @@ func quotes(text, path string, shortest int) bool {
 	}
 	for line := range strings.Lines(string(content)) {
 		line = strings.TrimSpace(line)
-		if _, value, ok := strings.Cut(line, "="); ok && shortest == minQuotedValue {
-			line = strings.Trim(value, `"' `)
+		if _, value, ok := strings.Cut(line, "="); ok && shortest == minQuotedPrivate {
+			if line = strings.Trim(value, `"' `); !isSecret(line) {
+				continue
+			}
 		}
 		if len(line) >= shortest && strings.Contains(text, line) {
 			return true
 		}
 	}
 	return false
+}
+
+// isSecret reports whether a value of a setting may be a secret: it is long, or has a digit and a letter, and it is not
+// this machine.
+func isSecret(value string) bool {
+	mixed := strings.ContainsFunc(value, unicode.IsDigit) && strings.ContainsFunc(value, unicode.IsLetter)
+	return (mixed || len(value) >= 2*minQuotedPrivate) && !strings.Contains(value, "localhost")
 }
 
 // sentFile returns the private file that a command may read and send at once, as a source; nil if there is none.

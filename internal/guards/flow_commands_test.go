@@ -171,12 +171,12 @@ func TestFlowSentFile(t *testing.T) {
 // recognised in the output of a command that does not name the file.
 func TestFlowQuotedFile(t *testing.T) {
 	for output, want := range map[string]flow.Label{
-		"A=1, ready":         {Integrity: flow.Project, Confidentiality: flow.Internal},
-		"the key is zz-9182": {Integrity: flow.Project, Confidentiality: flow.Private},
-		"+pay to " + evil:    {Integrity: flow.Untrusted, Confidentiality: flow.Internal},
+		"A=1, NODE_ENV=production, localhost:5432": {Integrity: flow.Project, Confidentiality: flow.Internal},
+		"the key is zz-9182-kk":                    {Integrity: flow.Project, Confidentiality: flow.Private},
+		"+pay to " + evil:                          {Integrity: flow.Untrusted, Confidentiality: flow.Internal},
 	} {
 		w := newFlowWorld(t, FlowOptions{})
-		w.file(".env", "A=1\nKEY=\"zz-9182\"\n")
+		w.file(".env", "A=1\nNODE_ENV=production\nDB=localhost:5432\nKEY=\"zz-9182-kk\"\n")
 		w.expect(drawbridge.Allow, question(w.agent("t1"), "mail__message", `{}`, true), "pay to "+evil)
 		w.send(question(w.agent("t1"), "write", `{"path":"notes.md","content":"pay to `+evil+`"}`, false), "ok")
 		ada := w.agent(output)
