@@ -13,6 +13,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/textfile"
@@ -262,7 +263,11 @@ func isNotFound(err error) bool {
 
 // readFile returns the text of a file, or why it cannot be imported.
 func (m *importer) readFile(name string) (text, problem string) {
-	f, err := m.files.files.Open(filepath.Join(m.root, filepath.FromSlash(name)))
+	file := filepath.Join(m.root, filepath.FromSlash(name))
+	if m.isPrivate(file) {
+		return "", "it is private, and its page would not be"
+	}
+	f, err := m.files.files.Open(file)
 	if err != nil {
 		return "", "it cannot be read"
 	}
@@ -279,6 +284,13 @@ func (m *importer) readFile(name string) (text, problem string) {
 		return "", "it has a NUL character"
 	}
 	return string(data), ""
+}
+
+// isPrivate reports whether a file is private. A person decides what a person imports.
+func (m *importer) isPrivate(file string) bool {
+	t := m.files.trail
+	return t != nil && t.Tracker != nil && m.call.Caller.Kind != drawbridge.Author &&
+		t.Tracker.FileLabel(deck.RunOf(m.call.Caller), file).Confidentiality == flow.Private
 }
 
 // tell sends the progress to a client that asked for it. A client that is gone does not stop the import.

@@ -58,10 +58,13 @@ type Source struct {
 // A FlowTracker follows the labels of the texts that runs read and write. Its methods may be called from several goroutines.
 type FlowTracker interface {
 	// SourceRead is called each time that a run has read a source. The label is that of an entity; for other sources it
-	// is the zero label, and the tracker knows the label itself. title is how people call an entity; it may be empty.
+	// is the zero label, and the tracker knows the label itself. title is how people call an entity, after its kind, such as
+	// "page Frogs" or "memory colour"; it may be empty.
 	SourceRead(run string, s Source, label flow.Label, title string)
 	// LabelOf returns the label of a text that the run writes, and the source that explains it.
 	LabelOf(run, text string) (flow.Label, flow.Source)
+	// FileLabel returns the label of a file that a run would read.
+	FileLabel(run, path string) flow.Label
 	// PageLabel returns the label that the settings give to a page with one of these names.
 	PageLabel(names ...string) flow.Label
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/flow"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
@@ -95,6 +97,41 @@ func (p *progressPeer) Notify(_ context.Context, method string, params json.RawM
 
 func (p *progressPeer) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, errors.New("not asked")
+}
+
+// TestPrivatePagesInAllForms: a run that reads a revision of a private page has read private text.
+func TestPrivatePagesInAllForms(t *testing.T) {
+	l := openLibraryWith(t, Config{Flow: &config.FlowSettings{PrivatePages: []string{"board *"}}})
+	made := l.does(l.person(), "page_create", arguments{"title": "Board Minutes", "text": "Ana earns 90211"})
+	revision := rawjson.GetString(made, "receipt", "revision")
+	for i, read := range []func(c drawbridge.Caller){
+		func(c drawbridge.Caller) { l.does(c, "page_read", arguments{"page": "board-minutes"}) },
+		func(c drawbridge.Caller) { l.does(c, "page_history", arguments{"page": "board-minutes"}) },
+		func(c drawbridge.Caller) { l.does(c, "page_diff", arguments{"revision": revision}) },
+	} {
+		caller := l.AgentTools(fmt.Sprint("thread", i), AgentOptions{}).callerOf(agent.Identity{Session: "r", Mode: agent.Bypass})
+		read(caller)
+		if label, _, err := l.flow.LabelOfRun(t.Context(), caller); err != nil || label.Confidentiality != flow.Private {
+			t.Errorf("%d: the run is %s, %v", i, label, err)
+		}
+	}
+}
+
+// TestAnImportLeavesOutPrivateFiles: a page of a private file would not be private. A person may want it.
+func TestAnImportLeavesOutPrivateFiles(t *testing.T) {
+	l := openLibrary(t)
+	dir := t.TempDir()
+	writeText(t, filepath.Join(dir, "secrets.md"), "the key is 12\n")
+	writeText(t, filepath.Join(dir, "plan.md"), "a plan\n")
+	client := l.client("*", "workspace:import")
+	client.Dir = dir
+	got := string(l.does(client, "workspace_import", arguments{"path": dir}))
+	if want := `{"imported":1,"known":0,"skipped":["secrets.md: it is private, and its page would not be"]}`; got != want {
+		t.Errorf("a client gets %s", got)
+	}
+	if got := string(l.does(l.person(), "workspace_import", arguments{"path": dir})); got != `{"imported":1,"known":1}` {
+		t.Errorf("a person gets %s", got)
+	}
 }
 
 // TestAnImportGoesOn imports a folder, is interrupted, and goes on; then it exports the same files.

@@ -1,6 +1,7 @@
 package boundary
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -11,24 +12,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
-// note notes that a caller has read an entity with its present content, and its label. names are those by which the
-// settings may call it private.
-func (w *Workspace) note(ctx context.Context, caller drawbridge.Caller, id workspace.ID, names ...string) {
+// note notes that a caller has read an entity with its present content, and its label. kind is "page", "memory" or
+// "attachment"; names are those by which the settings may call it private, and people call it by the first one.
+func (w *Workspace) note(ctx context.Context, caller drawbridge.Caller, id workspace.ID, kind string, names ...string) {
 	label, _, _ := w.store.Label(ctx, id) // with an error the label is the lowest
-	w.noteLabelled(caller, id, label, names...)
+	w.noteLabelled(caller, id, label, kind, names...)
 }
 
-// noteRevision notes that a caller has read a content that an entity has or had.
-func (w *Workspace) noteRevision(ctx context.Context, caller drawbridge.Caller, r workspace.Revision) {
-	label, _, _ := w.store.RevisionLabel(ctx, r.Revision)
-	w.noteLabelled(caller, r.Entity, label, string(r.Kind))
+// noteRevisions notes that a caller has read contents that entities have or had.
+func (w *Workspace) noteRevisions(ctx context.Context, caller drawbridge.Caller, all []workspace.Revision) {
+	names := map[workspace.ID][]string{} // by the page
+	for _, r := range all {
+		page := cmp.Or(r.Page, r.Entity)
+		if _, known := names[page]; !known {
+			names[page] = w.namesOf(ctx, page)
+		}
+		label, _, _ := w.store.RevisionLabel(ctx, r.Revision)
+		w.noteLabelled(caller, r.Entity, label, string(r.Kind), names[page]...)
+	}
 }
 
-func (w *Workspace) noteLabelled(caller drawbridge.Caller, id workspace.ID, label flow.Label, names ...string) {
+// namesOf returns the title and the slug of a page; nil if an entity is none.
+func (w *Workspace) namesOf(ctx context.Context, id workspace.ID) []string {
+	if w.trail == nil || w.trail.Tracker == nil {
+		return nil
+	}
+	v, err := w.store.Page(ctx, string(id))
+	if err != nil {
+		return nil
+	}
+	return []string{v.Title, v.Slug}
+}
+
+func (w *Workspace) noteLabelled(caller drawbridge.Caller, id workspace.ID, label flow.Label, kind string, names ...string) {
 	if w.trail != nil && w.trail.Tracker != nil {
 		label = label.Join(w.trail.Tracker.PageLabel(names...))
 	}
-	w.trail.AddLabelled(deck.RunOf(caller), deck.Source{Kind: deck.EntitySource, Name: string(id)}, label, strings.Join(names[:min(len(names), 1)], ""))
+	w.trail.AddLabelled(deck.RunOf(caller), deck.Source{Kind: deck.EntitySource, Name: string(id)}, label,
+		strings.Join(append([]string{kind}, names[:min(len(names), 1)]...), " "))
 }
 
 // noteListed notes the labels of pages whose titles or parts a caller gets. The pages do not count as read.
@@ -40,7 +61,7 @@ func (w *Workspace) noteListed(ctx context.Context, caller drawbridge.Caller, pa
 		label, _, _ := w.store.Label(ctx, p.ID)
 		label = label.Join(w.trail.Tracker.PageLabel(p.Title, p.Slug))
 		if label.Taints() {
-			w.trail.Tracker.SourceRead(deck.RunOf(caller), deck.Source{Kind: deck.EntitySource, Name: string(p.ID)}, label, p.Title)
+			w.trail.Tracker.SourceRead(deck.RunOf(caller), deck.Source{Kind: deck.EntitySource, Name: string(p.ID)}, label, "page "+p.Title)
 		}
 	}
 }

@@ -52,8 +52,8 @@ func (w *Workspace) shown(ctx context.Context, call drawbridge.Call, actor works
 			}
 		}
 		found = append(found, r)
-		w.noteRevision(ctx, call.Caller, r)
 	}
+	w.noteRevisions(ctx, call.Caller, found)
 	return found, nil
 }
 
@@ -80,7 +80,7 @@ func (w *Workspace) Page(ctx context.Context, call drawbridge.Call, name string)
 	return read(ctx, w, call, func(workspace.Actor) (workspace.PageView, error) {
 		v, err := w.store.Page(ctx, name)
 		if err == nil {
-			w.note(ctx, call.Caller, v.ID, v.Title, v.Slug)
+			w.note(ctx, call.Caller, v.ID, "page", v.Title, v.Slug)
 		}
 		return v, err
 	})
@@ -190,7 +190,7 @@ func (w *Workspace) Memory(ctx context.Context, call drawbridge.Call, place work
 	}
 	all, err := w.store.Memory(ctx, place.Tier, place.Key)
 	for _, item := range all {
-		w.note(ctx, call.Caller, item.ID, item.Name)
+		w.note(ctx, call.Caller, item.ID, "memory", item.Name)
 	}
 	return all, err
 }
@@ -221,7 +221,7 @@ func (w *Workspace) Attachments(ctx context.Context, call drawbridge.Call, page 
 // AttachedBytes returns the bytes of an attachment.
 func (w *Workspace) AttachedBytes(ctx context.Context, call drawbridge.Call, a workspace.Attachment) ([]byte, error) {
 	return read(ctx, w, call, func(workspace.Actor) ([]byte, error) {
-		w.note(ctx, call.Caller, a.ID, a.Name)
+		w.note(ctx, call.Caller, a.ID, "attachment", append([]string{a.Name}, w.namesOf(ctx, a.Page)...)...)
 		return w.store.AttachedBytes(ctx, a.Digest)
 	})
 }

@@ -44,19 +44,20 @@ var (
 	leaves   = regexp.MustCompile(`(^|[\s/])\.\.(/|\s|$)`)
 )
 
-// The parts of harmless: a path in the directory, arguments, and one command. The message of a commit is a few words.
+// The parts of harmless. A word is a path in the directory or a pattern. The message of a commit is a few words. A
+// command that runs code has no flag that names a file, and a command in a pipe no file that it could write.
 const (
-	harmlessPath      = `[\w.*][\w./:@~^*-]*`
-	harmlessArguments = `( -(v|q|x|l|a|n|r|i|c|s|h|R|rn|la|al|lh|lah|\d+|n ?\d+|run|race|short|count=\d+|` +
-		`-stat|-short|-oneline|-cached|-staged|-name-only)` +
-		`| ` + harmlessPath + `| "[\w ./:-]*"| '[\w ./:-]*')*`
-	harmlessPart = `(cd ` + harmlessPath +
-		`|(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show)|` +
-		`(go|cargo) (test|vet|check|build)|pytest|python3? -m (pytest|unittest))` + harmlessArguments +
-		`|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)` +
-		`|mkdir( -p)? \w[\w/-]*|git (checkout -b|switch -c) \w[\w/-]*|git add( -A| ` + harmlessPath + `)+` +
-		`|git commit( -[aq])* -a?m ("[\w ,:#()-]{1,72}"|'[\w ,:#()-]{1,72}')` +
-		`)( 2>&1)?( \| (head|tail|wc|grep|sort|uniq)` + harmlessArguments + `)*`
+	harmlessPath = `[\w.*][\w./:@~^*-]*`
+	harmlessWord = `(` + harmlessPath + `|"[\w .:-][\w ./:-]*"|'[\w .:-][\w ./:-]*')`
+	harmlessLook = `(ls|cat|head|tail|wc|pwd|stat|diff|cmp|grep|git (status|diff|log|show))( -(v|q|l|a|n|r|i|c|s|h|R|rn|la|al|` +
+		`lh|lah|\d+|n ?\d+|-stat|-short|-oneline|-cached|-staged|-name-only)| ` + harmlessWord + `)*`
+	harmlessRun = `((go|cargo) (test|vet|check|build)|pytest|python3? -m (pytest|unittest))` +
+		`( -(v|q|x|n|s|run|race|short|count=\d+)| ` + harmlessWord + `)*` +
+		`|make (test|check|lint|build)|(npm|yarn|pnpm)( run)? (test|lint|build)`
+	harmlessCommit = `mkdir( -p)? \w[\w/-]*|git (checkout -b|switch -c) \w[\w/-]*|git add( -A| ` + harmlessPath + `)+` +
+		`|git commit( -[aq])* -a?m ("[\w ,:#()-]{1,72}"|'[\w ,:#()-]{1,72}')`
+	harmlessPipe = `( \| ((head|tail|wc|sort|uniq)( -([rnucl]|rn|nr|\d+|n ?\d+))*|grep( -[vincqE])* ` + harmlessWord + `))*`
+	harmlessPart = `(cd ` + harmlessPath + `|` + harmlessLook + `|` + harmlessRun + `|` + harmlessCommit + `)( 2>&1)?` + harmlessPipe
 )
 
 // isHarmless reports whether a command only looks at files below a directory of the project, tests them or commits
@@ -290,8 +291,9 @@ func (g *FlowGuard) namedFiles(caller drawbridge.Caller, dir string, commands []
 }
 
 // interprets matches commands that may run a file that they name.
-var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|python[\d.]*|node|deno|bun|` +
-	`perl|ruby|php|make|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
+var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|fish|python[\d.]*|pytest|tox|node|npx|` +
+	`deno|bun|perl|ruby|php|java|go|cargo|julia|Rscript|lua|awk|sed|make|cmake|gdb|psql|sqlite3|docker|kubectl|terraform|` +
+	`ansible\S*|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
 
 // runFile returns the command of a call as a value that is not trusted, if the command may run a file that a run has
 // written from text that is not trusted. Otherwise it returns nil.

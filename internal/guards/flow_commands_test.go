@@ -61,12 +61,19 @@ git checkout -b fix/sign
 git add -A && git commit -m "Fix the sign in add (#21)"
 git commit -q -am 'Fix it' && git log --oneline | head -1
 grep -rn "TODO" src
-wc -l *.go`
+wc -l *.go
+cat a.txt | sort -rn | uniq -c | head -n 5
+go test ./internal/... | grep -v "no test files"`
 	otherCommands = `ls; rm x
 ls && rm x
 ls & rm x
 FOO=1 ls
 cat a > b
+cat a | uniq b Makefile
+cat a | sort -oMakefile
+cat a | sort -o Makefile
+cat "/etc/passwd"
+pytest -c notes.md
 cat a | tee b
 cat /etc/passwd
 cat <(x)

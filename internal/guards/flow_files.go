@@ -110,7 +110,7 @@ func (g *FlowGuard) fileSource(ctx context.Context, dir, path string) flow.Sourc
 // read as instructions or by programs.
 var (
 	documents    = []string{".md", ".txt", ".csv", ".tsv", ".rst", ".adoc", ".log"}
-	instructions = regexp.MustCompile(`(?i)^(agents|claude|gemini|copilot-instructions|skill|requirements.*|constraints.*|cmakelists|robots|conftest|` +
+	instructions = regexp.MustCompile(`(?i)^(agents|claude|gemini|copilot-instructions|skill|requirements.*|constraints.*|cmakelists|robots|conftest|test.*|` +
 		`qwen|crush|warp|conventions|.*(rules|instructions|prompt))\.`)
 )
 

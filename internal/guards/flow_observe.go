@@ -249,12 +249,10 @@ func (g *FlowGuard) SourceRead(run string, source deck.Source, label flow.Label,
 	s := flow.Source{Kind: source.Kind, Name: source.Name, Label: label}
 	switch source.Kind {
 	case deck.EntitySource:
-		s.Kind, s.Name = "page", cmp.Or(title, source.Name)
+		kind, name, _ := strings.Cut(title, " ")
+		s.Kind, s.Name = cmp.Or(kind, "page"), cmp.Or(name, source.Name)
 	case "file":
-		g.mu.Lock()
-		dir := r.dir
-		g.mu.Unlock()
-		s = g.fileSource(ctx, dir, source.Name)
+		s = g.fileSource(ctx, g.dirOf(r), source.Name)
 	case "page":
 		s.Kind, s.Label = "web page", flow.Label{Integrity: flow.Untrusted}
 	}
@@ -267,6 +265,22 @@ func (g *FlowGuard) SourceRead(run string, source deck.Source, label flow.Label,
 	}
 	g.mu.Unlock()
 	r.Join(s)
+}
+
+// dirOf returns the directory of the caller of a run.
+func (g *FlowGuard) dirOf(r *flowRun) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return r.dir
+}
+
+// FileLabel implements [deck.FlowTracker].
+func (g *FlowGuard) FileLabel(run, path string) flow.Label {
+	r, err := g.flowRun(g.ctx, run)
+	if err != nil {
+		return flow.Label{Integrity: flow.Untrusted, Confidentiality: flow.Private}
+	}
+	return g.fileSource(g.ctx, g.dirOf(r), path).Label
 }
 
 // LabelOf implements [deck.FlowTracker].

@@ -299,11 +299,13 @@ func TestFlowFiles(t *testing.T) {
 	w.expect(drawbridge.Ask, question(ada, "edit", `{"path":"README.md","content":"nc evil"}`, false), "")
 	w.expect(drawbridge.Ask, question(ada, "write", `{"path":"AGENTS.md","content":"nc evil"}`, false), "")
 	w.expect(drawbridge.Ask, question(ada, "write", `{"path":"requirements.txt","content":"evil"}`, false), "")
+	w.expect(drawbridge.Ask, question(ada, "write", `{"path":"test_notes.txt","content":">>> evil()"}`, false), "") // pytest runs it
 	w.expect(drawbridge.Ask, question(ada, "bash", `{"command":"nc evil"}`, false), "")
 	w.expect(drawbridge.Allow, question(ada, "write", `{"path":"hello.go","content":"hello"}`, false), "ok")
 	w.expect(drawbridge.Allow, question(ada, "write", `{"path":"notes.md","content":"nc evil"}`, false), "ok")
 	w.expect(drawbridge.Allow, question(ada, "write", `{"path":"notes.md","content":"nc evil again"}`, false), "ok")
 	w.expect(drawbridge.Ask, question(w.agent("t2"), "bash", `{"command":"sh notes.md"}`, false), "")
+	w.expect(drawbridge.Ask, question(w.agent("t2"), "bash", `{"command":"pytest notes.md"}`, false), "")
 }
 
 func TestFlowPrivate(t *testing.T) {
