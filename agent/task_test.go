@@ -127,7 +127,7 @@ func TestTaskEnds(t *testing.T) {
 		{name: "failed", want: `"outcome":"failed","error":"no answer 0`, objective: "sub"},
 		{name: "looping", want: `false {"report":"","outcome":"looping"`, objective: "sub",
 			sub: slices.Repeat([]drawbridge.ModelResponse{calls("echo")}, 6)},
-		{name: "over budget", want: `"outcome":"over_budget","error":"budget: the limit of 2 requests`, objective: "sub",
+		{name: "over budget", want: `"outcome":"over_budget","error":"budget: the limit of requests to models is reached: 2`, objective: "sub",
 			limits: agent.Amount{Turns: 2}, sub: []drawbridge.ModelResponse{calls("echo"), calls("echo")}},
 		{name: "too deep", want: `true {"report":"bottom","outcome":"completed"}`, objective: "down"},
 	} {

@@ -251,13 +251,13 @@ func TestCallsOfScriptsAreCounted(t *testing.T) {
 				t.Errorf("the script says %s", out)
 			}
 			wantNotes(t, file, "0", "1", "2")
-			if out, _ = d.run(0, "-p", "-c", "--permission-mode", "bypass", "--max-calls", "4", "write"); !strings.Contains(out, "the limit of 4 calls") {
+			if out, _ = d.run(0, "-p", "-c", "--permission-mode", "bypass", "--max-calls", "4", "write"); !strings.Contains(out, "the limit of calls of tools is reached: 4") {
 				t.Errorf("the resumed session says %s", out)
 			}
 			wantNotes(t, file, "0", "1", "2")
 			// Calls that were made without a limit count too.
 			d.run(0, "-p", "--permission-mode", "bypass", "write")
-			if out, _ = d.run(0, "-p", "-c", "--permission-mode", "bypass", "--max-calls", "10", "write"); !strings.Contains(out, "the limit of 10 calls") {
+			if out, _ = d.run(0, "-p", "-c", "--permission-mode", "bypass", "--max-calls", "10", "write"); !strings.Contains(out, "the limit of calls of tools is reached: 10") {
 				t.Errorf("the resumed session says %s", out)
 			}
 			wantNotes(t, file, "0", "1", "2", "0", "1", "2", "3", "4", "5", "6", "7", "8")

@@ -226,7 +226,7 @@ func TestPromptsThatCannotRun(t *testing.T) {
 		{2, "no session nothing was held", []string{"-p", "-r", "nothing", "x"}},
 		{2, "--output-format is text", []string{"-p", "--output-format", "xml", "x"}},
 		{2, "is not a directory", []string{"-p", "--cwd", "missing", "x"}},
-		{1, "is not a permission mode", []string{"-p", "--permission-mode", "none", "x"}},
+		{2, "--permission-mode is", []string{"-p", "--permission-mode", "none", "x"}},
 		{1, "a session needs a terminal", []string{"-i"}},
 		{2, "unknown command", []string{"nonsense"}},
 	} {
