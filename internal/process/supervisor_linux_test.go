@@ -217,8 +217,8 @@ func TestSupervisorsKeepNoSecret(t *testing.T) {
 	echo(t, p, bufio.NewReader(p.Stdout()))
 	echo(t, other, bufio.NewReader(other.Stdout()))
 	// A child without a supervisor says what this system shows at all: some let nobody read the memory of a process.
-	plain := exec.CommandContext(t.Context(), "cat")
-	plain.Env = append(os.Environ(), "SECRET="+canary)
+	plain := command("cat")
+	plain.Env = append(plain.Env, "SECRET="+canary)
 	in, err := plain.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -237,11 +237,11 @@ func TestSupervisorsKeepNoSecret(t *testing.T) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Count(shown(t, plain.Process.Pid), canary)
-	if found := strings.Count(shown(t, p.PID()), canary); found == 0 || found < want {
+	found, want := strings.Count(shown(t, p.PID()), canary), strings.Count(shown(t, plain.Process.Pid), canary)
+	if found < max(min(want, 2), 1) { // in the environment, and in memory where it can be read
 		t.Fatalf("the variable is found %d times in the program itself, %d times in a child without a supervisor", found, want)
 	}
-	t.Logf("in a child without a supervisor, the variable is found %d times", want)
+	t.Logf("in the program itself, the variable is found %d times, in a child without a supervisor %d times", found, want)
 	for name, pid := range map[string]int{"its supervisor": parentOf(t, p.PID()), "the top": topOf(t, p),
 		"another supervisor": parentOf(t, other.PID())} {
 		if strings.Contains(shown(t, pid), canary) {
@@ -264,7 +264,8 @@ func TestSupervisorsKeepNoSecret(t *testing.T) {
 	}
 }
 
-// shown returns the environment, the command line and the memory of a process, as far as they can be read.
+// shown returns the environment, the command line and the memory of a process, as far as they can be read. Of a large
+// part of the memory it returns the end, where a stack begins.
 func shown(t *testing.T, pid int) string {
 	t.Helper()
 	var all strings.Builder
@@ -283,7 +284,8 @@ func shown(t *testing.T, pid int) string {
 	defer memory.Close()
 	for line := range strings.Lines(string(maps)) {
 		var from, to int64
-		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err == nil && to-from <= 1<<20 {
+		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err == nil {
+			from = max(from, to-1<<20)
 			for page := make([]byte, os.Getpagesize()); from < to; from += int64(len(page)) {
 				n, _ := memory.ReadAt(page, from) // some pages cannot be read
 				all.Write(page[:max(n, 0)])
