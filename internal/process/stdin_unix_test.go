@@ -34,6 +34,7 @@ func TestPolled(t *testing.T) {
 	}
 	other, out := plainPipe(t)
 	in := PolledStdin(r, out)
+	defer in.Close()
 	if err := in.SetReadDeadline(time.Now()); err != nil {
 		t.Fatalf("a deadline: %v", err)
 	}
@@ -48,6 +49,15 @@ func TestPolled(t *testing.T) {
 	}
 	got := make([]byte, 16)
 	if n, err := in.Read(got); err != nil || string(got[:n]) != "line\n" {
+		t.Errorf("read %q, %v", got[:n], err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("more\n"); err != nil {
+		t.Fatal("the input ends with the file that it was made from: ", err)
+	}
+	if n, err := in.Read(got); err != nil || string(got[:n]) != "more\n" {
 		t.Errorf("read %q, %v", got[:n], err)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
