@@ -22,6 +22,11 @@ const (
 	Bypass PermissionMode = "bypass"
 )
 
+// PermissionModes returns the permission modes.
+func PermissionModes() []PermissionMode {
+	return []PermissionMode{AskFirst, AcceptEdits, PlanOnly, Bypass}
+}
+
 // AgentRights is what a session permits to one of its agents, or to a script that the agent started. It only narrows
 // the rights of the caller.
 type AgentRights struct {

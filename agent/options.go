@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -56,9 +57,7 @@ func New(ctx context.Context, o Options) (*Session, error) {
 	if o.Model == nil {
 		return nil, errors.New("start a session: it has no model")
 	}
-	switch o.Mode {
-	case "", AskFirst, AcceptEdits, PlanOnly, Bypass:
-	default:
+	if o.Mode != "" && !slices.Contains(drawbridge.PermissionModes(), o.Mode) {
 		return nil, fmt.Errorf("start a session: %q is not a permission mode (use default, acceptEdits, plan or bypass)", o.Mode)
 	}
 	s := newSession(o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -236,11 +237,10 @@ func (s *Session) SetModel(ctx context.Context, m Model) error {
 
 // SetMode changes the permission mode for all calls that are made from now on. The model is told with the next prompt.
 func (s *Session) SetMode(ctx context.Context, mode PermissionMode) error {
-	switch mode {
-	case AskFirst, AcceptEdits, PlanOnly, Bypass:
-		return s.change(ctx, Settings{Mode: mode})
+	if !slices.Contains(drawbridge.PermissionModes(), mode) {
+		return fmt.Errorf("change the permission mode: there is no mode %q", mode)
 	}
-	return fmt.Errorf("change the permission mode: there is no mode %q", mode)
+	return s.change(ctx, Settings{Mode: mode})
 }
 
 // SetThinking changes how much the model thinks from the next turn on.

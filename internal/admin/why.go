@@ -119,7 +119,7 @@ func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer 
 	answer.Call, err = r.whyCall(ctx, log, target, maxReads)
 	_, isUser := errors.AsType[UserError](err)
 	if _, none := errors.AsType[*NoStoreError](err); isUser || none {
-		return answer, userErrorf("there is no file %s, and %v", safetext.Line(target), err)
+		return answer, userErrorf("%s is not a file, and not the ID of a known call: %v", safetext.Line(target), err)
 	}
 	if err != nil {
 		return answer, err
@@ -127,8 +127,8 @@ func (r *Service) Why(ctx context.Context, target string, maxReads int) (answer 
 	return answer, r.addNames(ctx, answer.Call)
 }
 
-// unknownFile returns the error for a target that no tool changed; nil if there is no such file
-// and the target may be the ID of a call.
+// unknownFile returns the error for a path at which no tool has written a file. It returns nil if nothing is at the path
+// and the target can be the ID of a call.
 func unknownFile(path, target string) error {
 	const takes = "(drawbridge why takes a file, FILE:LINE, or the ID of a call: drawbridge audit log)"
 	stat, err := os.Stat(path)
@@ -138,7 +138,7 @@ func unknownFile(path, target string) error {
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return userErrorf("%s: %v %s", safetext.Line(target), undo.ErrNoChanges, takes)
 	case !isCallPrefix(target):
-		return userErrorf("%s: there is no such file, and no tool of Drawbridge wrote it %s",
+		return userErrorf("%s does not exist, and no tool of Drawbridge has written a file with this name %s",
 			safetext.Line(target), takes)
 	}
 	return nil

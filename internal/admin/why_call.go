@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -199,7 +200,7 @@ func (r *Service) withContents(ctx context.Context, log *undo.Log, why *CallWhy,
 			add(readOf(s))
 		}
 	}
-	if err := r.addWorkspace(ctx, why, ids, add); err != nil {
+	if err := r.addWrites(ctx, why, ids, add); err != nil {
 		return nil, err
 	}
 	for _, read := range reads {
@@ -212,43 +213,56 @@ func (r *Service) withContents(ctx context.Context, log *undo.Log, why *CallWhy,
 	return all, nil
 }
 
-// addWorkspace adds what the workspace has of the calls ids and of the call. It does nothing if there is no workspace.
-func (r *Service) addWorkspace(ctx context.Context, why *CallWhy, ids []string, add func(Read)) (err error) {
-	w, err := gateway.OpenWorkspace(ctx, r.o.Gateway)
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
+// addWrites adds what a call wrote to the workspace, and passes what the calls ids had read from outside to add. It does
+// nothing if there is no workspace.
+func (r *Service) addWrites(ctx context.Context, why *CallWhy, ids []string, add func(Read)) error {
+	return r.lookIntoWorkspace(ctx, func(w *store.Workspace) (err error) {
+		if why.Writes, err = w.CallWrites(ctx, why.ID); err != nil {
+			return err
+		}
+		references, err := w.CallReferences(ctx, ids)
+		for _, ref := range references {
+			add(Read{ref.Kind, ref.Name, ref.Server, ref.Digest, ref.Call})
+		}
 		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if why.Writes, err = w.CallWrites(ctx, why.ID); err != nil {
-		return err
-	}
-	references, err := w.CallReferences(ctx, ids)
-	for _, ref := range references {
-		add(Read{ref.Kind, ref.Name, ref.Server, ref.Digest, ref.Call})
-	}
-	return err
+	})
 }
 
-// addNames sets the names of what a call wrote to the workspace and of what its run had read there. c may be nil.
-func (r *Service) addNames(ctx context.Context, c *CallWhy) (err error) {
+// addNames adds the names of the pages and items of memory that a call wrote, or that its run had read. It does nothing
+// if c is nil or if there is no workspace.
+func (r *Service) addNames(ctx context.Context, c *CallWhy) error {
 	if c == nil {
 		return nil
 	}
-	c.Names = map[string]string{}
+	var ids []string
 	for _, w := range c.Writes {
-		c.Names[string(w.Entity)] = ""
+		ids = append(ids, string(w.Entity))
 	}
 	for _, read := range c.Reads {
-		if read.Kind == "entity" {
-			c.Names[read.Name] = ""
+		if read.Kind == deck.EntitySource {
+			ids = append(ids, read.Name)
 		}
 	}
-	if len(c.Names) == 0 {
+	if len(ids) == 0 {
 		return nil
 	}
+	return r.lookIntoWorkspace(ctx, func(w *store.Workspace) error {
+		c.Names = map[string]string{}
+		for _, id := range ids {
+			node, err := w.Why(ctx, id, workspace.WhyOptions{Depth: 1, Width: 1})
+			switch {
+			case err == nil:
+				c.Names[id] = node.Title()
+			case !isNotFound(err): // it may have been removed
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// lookIntoWorkspace calls look with the workspace, if there is one.
+func (r *Service) lookIntoWorkspace(ctx context.Context, look func(*store.Workspace) error) (err error) {
 	w, err := gateway.OpenWorkspace(ctx, r.o.Gateway)
 	if isNotFound(err) {
 		return nil
@@ -257,18 +271,7 @@ func (r *Service) addNames(ctx context.Context, c *CallWhy) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	for id := range c.Names {
-		node, err := w.Why(ctx, id, workspace.WhyOptions{Depth: 1, Width: 1})
-		switch {
-		case isNotFound(err): // it was removed, or the name is one that the call used
-			delete(c.Names, id)
-		case err != nil:
-			return err
-		default:
-			c.Names[id] = node.Title()
-		}
-	}
-	return nil
+	return look(w)
 }
 
 // isNotFound reports whether an error is a fault with the code NotFound.

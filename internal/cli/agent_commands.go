@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/agent"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -190,7 +191,7 @@ func (c sessionCommands) setMode(ctx context.Context, args string) (tui.Output, 
 }
 
 func completeModes(_ context.Context, args string) []string {
-	return beginning(args, []string{string(agent.AskFirst), string(agent.AcceptEdits), string(agent.PlanOnly), string(agent.Bypass)})
+	return beginning(args, textsOf(drawbridge.PermissionModes()))
 }
 
 // beginning returns the texts that begin with a prefix.

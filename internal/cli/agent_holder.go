@@ -75,12 +75,12 @@ func (a *app) holdSession(ctx context.Context, f agentFlags, openTools toolsOpen
 	})
 }
 
-// check returns an error for a flag with a value that it does not have.
+// check returns an error for a flag with a value that is not one of its values.
 func (f agentFlags) check() error {
-	modes := []string{string(agent.AskFirst), string(agent.AcceptEdits), string(agent.PlanOnly), string(agent.Bypass)}
+	levels, modes := textsOf(drawbridge.ThinkingLevels()), textsOf(drawbridge.PermissionModes())
 	switch {
-	case f.thinking != "" && !slices.Contains(thinkingTexts(), f.thinking):
-		return fmt.Errorf("--thinking is %s, not %s", configfile.JoinOr(thinkingTexts()), safetext.Exact(f.thinking))
+	case f.thinking != "" && !slices.Contains(levels, f.thinking):
+		return fmt.Errorf("--thinking is %s, not %s", configfile.JoinOr(levels), safetext.Exact(f.thinking))
 	case f.mode != "" && !slices.Contains(modes, f.mode):
 		return fmt.Errorf("--permission-mode is %s, not %s", configfile.JoinOr(modes), safetext.Exact(f.mode))
 	case f.maxTurns < 0:
@@ -93,12 +93,13 @@ func (f agentFlags) check() error {
 	return nil
 }
 
-// thinkingTexts returns the values of --thinking.
-func thinkingTexts() (all []string) {
-	for _, level := range drawbridge.ThinkingLevels() {
-		all = append(all, string(level))
+// textsOf returns values as texts.
+func textsOf[T ~string](values []T) []string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
 	}
-	return all
+	return texts
 }
 
 // A sessionHolder holds the sessions of a terminal open: the one that is shown, and for a moment the next one. Each is

@@ -63,7 +63,7 @@ func addSessionFlags(cmd *cobra.Command, f *agentFlags) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.model, "model", "m", "", "`MODEL` of new sessions, such as anthropic/NAME (see drawbridge models)")
 	flags.StringVar(&f.fallback, "fallback-model", "", "`MODEL` that answers if the other one fails")
-	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: "+strings.Join(thinkingTexts(), ", "))
+	flags.StringVar(&f.thinking, "thinking", "", "how much the model thinks: "+strings.Join(textsOf(drawbridge.ThinkingLevels()), ", "))
 	flags.StringVar(&f.mode, "permission-mode", "", "what is asked at first: default, acceptEdits, plan or bypass")
 	flags.StringSliceVar(&f.tools, "tools", nil, "only these of Drawbridge's own tools (a list with commas)")
 	flags.BoolVar(&f.noTools, "no-tools", false, "no tools at all")

@@ -30,12 +30,7 @@ Lines that were changed by hand, or by other programs, are not known. docs/why.m
   drawbridge why main.go --format agent-trace
   drawbridge why main.go --format trailer
   drawbridge why 01JC5Z4W8QK3E9T7N2M6R1V0XB`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] == "" {
-				args = nil
-			}
-			return exactArgs(1, "a file, FILE:LINE, or the ID of a call")(cmd, args)
-		},
+		Args: exactArgs(1, "a file, FILE:LINE, or the ID of a call"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case format != "tree" && format != "agent-trace" && format != "trailer" || asJSON && format != "tree":

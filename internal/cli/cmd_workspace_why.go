@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/workspace"
 )
 
@@ -24,15 +25,13 @@ text that it had at that time. docs/why.md says what is stored, and what is not 
 		Example: `  drawbridge workspace why plan
   drawbridge workspace why plan#b2 --depth 1
   drawbridge workspace why plan --format prov-json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && strings.HasPrefix(args[0]+"#", "#") {
-				args = nil // no page is named
-			}
-			return exactArgs(1, "the ID or the slug of a page, and the slot of a block if you want: plan#b2")(cmd, args)
-		},
+		Args: exactArgs(1, "the ID or the slug of a page, and the slot of a block if you want: plan#b2"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "tree" && format != "prov-json" || asJSON && format != "tree" {
 				return admin.UserError("--format is tree or prov-json, and not both with --json")
+			}
+			if strings.HasPrefix(args[0], "#") {
+				return admin.UserError("the page is missing before " + safetext.Line(args[0]) + ": write PAGE" + safetext.Line(args[0]))
 			}
 			if o.Depth < 1 || o.Width < 1 {
 				return admin.UserError("--depth and --width are 1 or more")

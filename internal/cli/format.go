@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exactArgs checks that a command has n arguments. The text in what describes the arguments in the error, which is an
-// admin.UserError.
+// exactArgs checks that a command has n arguments that are not empty. The text in what describes the arguments in the
+// error, which is an admin.UserError.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
+		if len(args) == n && !slices.Contains(args, "") {
 			return nil
 		}
 		return admin.UserError(fmt.Sprintf("%s takes %s (see %q)", cmd.CommandPath(), what,

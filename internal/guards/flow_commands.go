@@ -119,18 +119,18 @@ func namesFolder(command, dir, file string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(below), "/"), isNamed)
 }
 
-// maxQuoted is how much of a file is compared with the output of a command, and the others are the sizes of the shortest
-// line of a file that a run wrote, and of a private one, that count.
+// maxQuoted is how many bytes of a file are compared with the output of a command. minQuotedLine and minSecret are the
+// sizes of the shortest line of a file that a run wrote, and of the shortest secret, that are searched for.
 const (
-	maxQuoted        = 64 << 10
-	minQuotedLine    = 12
-	minQuotedPrivate = 8
+	maxQuoted     = 64 << 10
+	minQuotedLine = 12
+	minSecret     = 8
 )
 
 // quoted returns the join of a label with those of the files of a directory of which a line stands in an output: files
 // that a run wrote, and private ones.
 func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.Label) flow.Label {
-	if output == "" {
+	if len(output) < minSecret {
 		return label
 	}
 	written, err := g.files.current(ctx)
@@ -139,7 +139,7 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 	}
 	real := realFile(dir)
 	for path, f := range written {
-		if label.Join(f.Label) != label && isBelow(real, path) && quotes(output, path, minQuotedLine) {
+		if label.Join(f.Label) != label && isBelow(real, path) && quotes(output, path, longLine) {
 			label = label.Join(f.Label)
 		}
 	}
@@ -152,7 +152,7 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 		if err != nil || entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules") {
 			return skipDirectory(entry)
 		}
-		if entry.Type().IsRegular() && g.isPrivateFile(path) && quotes(output, path, minQuotedPrivate) {
+		if entry.Type().IsRegular() && g.isPrivateFile(path) && quotes(output, path, secretIn) {
 			label.Confidentiality = flow.Private
 		}
 		return nil
@@ -163,8 +163,8 @@ func (g *FlowGuard) quoted(ctx context.Context, dir, output string, label flow.L
 // maxSearched is the number of files among which private ones are searched after a command.
 const maxSearched = 5000
 
-// quotes reports whether a line of a file stands in a text; for a private file, of a line such as NAME=VALUE the value.
-func quotes(text, path string, shortest int) bool {
+// quotes reports whether part of a line of a file stands in a text; a line whose part is empty does not count.
+func quotes(text, path string, part func(line string) string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -175,24 +175,36 @@ func quotes(text, path string, shortest int) bool {
 		return false
 	}
 	for line := range strings.Lines(string(content)) {
-		line = strings.TrimSpace(line)
-		if _, value, ok := strings.Cut(line, "="); ok && shortest == minQuotedPrivate {
-			if line = strings.Trim(value, `"' `); !isSecret(line) {
-				continue
-			}
-		}
-		if len(line) >= shortest && strings.Contains(text, line) {
+		if p := part(strings.TrimSpace(line)); p != "" && strings.Contains(text, p) {
 			return true
 		}
 	}
 	return false
 }
 
-// isSecret reports whether a value of a setting may be a secret: it is long, or has a digit and a letter, and it is not
-// this machine.
-func isSecret(value string) bool {
-	mixed := strings.ContainsFunc(value, unicode.IsDigit) && strings.ContainsFunc(value, unicode.IsLetter)
-	return (mixed || len(value) >= 2*minQuotedPrivate) && !strings.Contains(value, "localhost")
+// longLine returns a line, or an empty text for a short one.
+func longLine(line string) string {
+	if len(line) < minQuotedLine {
+		return ""
+	}
+	return line
+}
+
+// secretIn returns the secret in a line of a private file; empty if there is none. In a line such as NAME=VALUE it is the
+// value, if that is long or has a digit and a letter, and is not this machine.
+func secretIn(line string) string {
+	secret := line
+	if _, value, ok := strings.Cut(line, "="); ok {
+		secret = strings.Trim(value, `"' `)
+		mixed := strings.ContainsFunc(secret, unicode.IsDigit) && strings.ContainsFunc(secret, unicode.IsLetter)
+		if !mixed && len(secret) < 2*minSecret || strings.Contains(secret, "localhost") {
+			return ""
+		}
+	}
+	if len(secret) < minSecret {
+		return ""
+	}
+	return secret
 }
 
 // sentFile returns the private file that a command may read and send at once, as a source; nil if there is none.
@@ -292,8 +304,8 @@ func (g *FlowGuard) namedFiles(caller drawbridge.Caller, dir string, commands []
 
 // interprets matches commands that may run a file that they name.
 var interprets = regexp.MustCompile(`(^|[\s;&|])(\.|source|eval|exec|sh|bash|zsh|dash|ksh|fish|python[\d.]*|pytest|tox|node|npx|` +
-	`deno|bun|perl|ruby|php|java|go|cargo|julia|Rscript|lua|awk|sed|make|cmake|gdb|psql|sqlite3|docker|kubectl|terraform|` +
-	`ansible\S*|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|\./`)
+	`deno|bun|perl|ruby|php|java|julia|Rscript|lua|make|cmake|psql|sqlite3|mysql|chmod|patch|xargs|env|sudo|git\s+apply)(\s|$)|` +
+	`\b(awk|sed)\s(.*\s)?-\w*f|\./`)
 
 // runFile returns the command of a call as a value that is not trusted, if the command may run a file that a run has
 // written from text that is not trusted. Otherwise it returns nil.

@@ -29,7 +29,7 @@ type Descriptions interface {
 // the shortest one that is searched for in another spelling too.
 const minDescribed, minWritten = 4, 8
 
-// maxDescriptions is how many descriptions are searched. The earliest ones of before are forgotten.
+// maxDescriptions is how many descriptions are searched. With more, the oldest are dropped.
 const maxDescriptions = 10_000
 
 // describedTexts are the descriptions of servers that are not trusted, also those that have changed since.
@@ -41,9 +41,9 @@ type describedTexts struct {
 	flat    []string      // their letters and digits
 }
 
-// described returns the source of a value that stands in a description of a server that is not trusted, or of an
-// address or a number in the value; nil if there is none. Plain words stand in many descriptions and do not count. A value with
-// a digit is found with other spaces and signs too.
+// described returns the description of a server that is not trusted in which a value stands, or an address or a number
+// in the value; nil if there is none. Plain words are not searched for, since they stand in many descriptions. A value
+// with a digit is found with other spaces and signs too.
 func (g *FlowGuard) described(q *deck.Question, value string) *flow.Source {
 	if g.o.Descriptions == nil {
 		return nil

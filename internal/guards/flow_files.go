@@ -173,7 +173,8 @@ func changedFiles(dir string, since time.Time) (changed []string) {
 	return changed
 }
 
-// skipDirectory returns what leaves out an entry, also with what is below it. A nil entry is one that cannot be read.
+// skipDirectory returns fs.SkipDir for a directory, so that a walk does not enter it, and nil for other entries. entry is
+// nil if it could not be read.
 func skipDirectory(entry fs.DirEntry) error {
 	if entry != nil && entry.IsDir() {
 		return fs.SkipDir

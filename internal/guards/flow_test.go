@@ -306,6 +306,7 @@ func TestFlowFiles(t *testing.T) {
 	w.expect(drawbridge.Allow, question(ada, "write", `{"path":"notes.md","content":"nc evil again"}`, false), "ok")
 	w.expect(drawbridge.Ask, question(w.agent("t2"), "bash", `{"command":"sh notes.md"}`, false), "")
 	w.expect(drawbridge.Ask, question(w.agent("t2"), "bash", `{"command":"pytest notes.md"}`, false), "")
+	w.expect(drawbridge.Ask, question(w.agent("t2"), "bash", `{"command":"awk -v x=1 -f notes.md a.txt"}`, false), "")
 }
 
 func TestFlowPrivate(t *testing.T) {

@@ -216,7 +216,7 @@ func TestSupervisorsKeepNoSecret(t *testing.T) {
 	other := start(t, spec("cat"))
 	echo(t, p, bufio.NewReader(p.Stdout()))
 	echo(t, other, bufio.NewReader(other.Stdout()))
-	// A child without a supervisor says what this system shows at all: some let nobody read the memory of a process.
+	// The same program without a supervisor is the control: some systems do not permit to read the memory of a process.
 	plain := command("cat")
 	plain.Env = append(plain.Env, "SECRET="+canary)
 	in, err := plain.StdinPipe()

@@ -19,7 +19,7 @@ import (
 // The audit has one hash chain for each process that writes at the same time. Nearly always that is one, [AuditStream].
 // In SQLite only one process writes at a time. In Postgres, a process that finds all chains locked begins another one,
 // so that no process waits for another. A chain that is free is used by any process. Each chain names the last records
-// of the others in records of the kind audit.Anchor: whoever cuts off the end of one chain is noticed by the others.
+// of the others in records of the kind audit.Anchor: the others show it if the end of a chain was cut off.
 
 // auditStreams is the condition for the names of the audit's chains in SQL.
 const auditStreams = "(stream = '" + AuditStream + "' OR stream LIKE '" + AuditStream + "-%')"

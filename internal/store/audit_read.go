@@ -151,9 +151,9 @@ func (db *DB) AuditPositionBefore(ctx context.Context, since time.Time) (AuditPo
 	return p, nil
 }
 
-// chainStart returns a record before all records of a chain that were imported at or after since, of which only Stream,
-// Seq and Hash are set. It is the last one of a block. If since is zero or there is no such record, it returns the last
-// record that was removed from the chain. If none was removed, Seq and Hash are zero.
+// chainStart returns where to begin to read a chain for the records that were imported at or after since: the last
+// record of the block before them. If there is no such block, or if since is zero, it returns the last record that was
+// removed from the chain; if none was removed, Seq and Hash are zero. Only Stream, Seq and Hash of the result are set.
 func (db *DB) chainStart(ctx context.Context, stream string, since time.Time) (ledger.Record, error) {
 	r := ledger.Record{Stream: stream}
 	if !since.IsZero() {

@@ -69,8 +69,8 @@ type CallWrite struct {
 	Page   string `json:"page,omitempty"`
 }
 
-// Title returns the kind and the name of what a node stands for, for people: "page Frogs (frogs)", "block b2 of frogs".
-// It is not made printable.
+// Title returns the kind and the name of the entity or source of a node, such as "page Frogs (frogs)" or "block b2 of
+// frogs". The text comes from users and servers: make it printable before you show it.
 func (w *Why) Title() string {
 	switch {
 	case w.Kind == string(PageKind):
